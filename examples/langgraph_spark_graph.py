@@ -1,4 +1,4 @@
-"""Answer with one plan of a model in LangGraph; its Cypher is checked and mended."""
+"""Answer with one plan of a model in LangGraph; its Cypher is checked and repaired."""
 
 from langchain_core.language_models import FakeListChatModel
 

@@ -27,12 +27,12 @@ from graphret.llm.errors import as_chat_error
 from graphret.llm.openai_wire import content_text, token_usage
 from graphret.llm.refusals import JSON_SCHEMA, TEMPERATURE, Refusals
 
-#: A chat model of LangChain, what stands for one, or a graphret one.
+#: A chat model of LangChain, a runnable around one, or a graphret one.
 ChatModelLike: TypeAlias = BaseChatModel | Runnable[Any, Any] | ChatModel
 
 # Additional arguments that repeat text and calls.
 _REPEATED = frozenset({"tool_calls", "function_call", "refusal", "parsed"})
-# What makes a message again.
+# The fields that restore a message.
 _WHOLE = {
     "content",
     "additional_kwargs",
@@ -41,7 +41,7 @@ _WHOLE = {
     "name",
     "response_metadata",
 }
-# How providers say why a reply ended; what is not here is handed on in lower case.
+# Providers' reasons why a reply ended; others are passed on in lower case.
 _ENDS = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -52,12 +52,12 @@ _ENDS |= {"safety": "content_filter", "model_length": "length"}
 
 
 class LangChainChat:
-    """Let graphret's methods speak to any LangChain chat model.
+    """Let graphret's methods use any LangChain chat model.
 
     Parameters
     ----------
     model
-        The chat model, or what stands for one: with fallbacks, with a configuration,
+        The chat model, or a runnable around one: with fallbacks, with a configuration,
         configurable. Retries are its own (``max_retries`` with most providers).
 
     Notes
@@ -93,74 +93,70 @@ class LangChainChat:
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:
         """Answer a conversation; see `ChatModel.chat`."""
-        given = [self._message(message) for message in messages]
+        conversation = [self._message(message) for message in messages]
         attempt = self._refusals.attempt()
         while True:
-            asked = _without(options, attempt.left_out)
+            remaining = _without(options, attempt.left_out)
             try:
-                runnable, named = self._runnable(asked)
-                answer = runnable.invoke(given, **named)
-                attempt.succeeded(_in_openai_names(asked))
+                runnable, arguments = self._runnable(remaining)
+                answer = runnable.invoke(conversation, **arguments)
+                attempt.succeeded(_in_openai_names(remaining))
                 return self._reply(answer)
             except Exception as error:
                 if (cut := self._cut_reply(error)) is not None:
                     return cut
-                if not attempt.failed(error, _in_openai_names(asked)):
+                if not attempt.failed(error, _in_openai_names(remaining)):
                     raise self._failure(attempt.problem or error, options) from error
 
     async def achat(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:
         """`chat` without blocking the event loop; see `ChatModel.achat`."""
-        given = [self._message(message) for message in messages]
+        conversation = [self._message(message) for message in messages]
         attempt = self._refusals.attempt()
         while True:
-            asked = _without(options, attempt.left_out)
+            remaining = _without(options, attempt.left_out)
             try:
-                runnable, named = self._runnable(asked)
+                runnable, arguments = self._runnable(remaining)
                 async with asyncio.timeout(options.get("timeout")):
-                    answer = await runnable.ainvoke(given, **named)
-                attempt.succeeded(_in_openai_names(asked))
+                    answer = await runnable.ainvoke(conversation, **arguments)
+                attempt.succeeded(_in_openai_names(remaining))
                 return self._reply(answer)
             except Exception as error:
                 if (cut := self._cut_reply(error)) is not None:
                     return cut
-                if not attempt.failed(error, _in_openai_names(asked)):
+                if not attempt.failed(error, _in_openai_names(remaining)):
                     raise self._failure(attempt.problem or error, options) from error
 
     def _runnable(
         self, options: ChatOptions
     ) -> tuple[Runnable[Any, Any], dict[str, Any]]:
-        """Return the model that can do what is wanted, and the arguments of its
-        call.
-        """
-        wanted = {
+        """Return the model for a call with these options, and the call's arguments."""
+        sampling = {
             "temperature": options.get("temperature"),
             "max_tokens": options.get("max_tokens"),
         }
-        named = {key: value for key, value in wanted.items() if value is not None}
+        arguments = {key: value for key, value in sampling.items() if value is not None}
         model = self.model
         if isinstance(model, BaseChatModel):
             fields = {
-                key: named.pop(key)
-                for key in list(named)
+                key: arguments.pop(key)
+                for key in list(arguments)
                 if key in type(model).model_fields
             }
             model = model.model_copy(update=fields) if fields else model
         if tools := options.get("tools"):
-            return _bind(model, [tool.to_dict() for tool in tools]), named
+            return _bind(model, [tool.to_dict() for tool in tools]), arguments
         if (schema := options.get("json_schema")) is not None:
             try:
                 titled = {"title": "answer", "description": "The answer.", **schema}
                 return model.with_structured_output(titled, include_raw=True), {}
             except Exception:
-                pass  # a wish that the model cannot grant: the messages say it too
-        return model, named
+                pass  # not supported by the model; the messages state the schema, too
+        return model, arguments
 
     def _cut_reply(self, error: Exception) -> Reply | None:
-        """The reply in the error that OpenAI's client raises where one that was asked
-        for by schema is cut at the token limit.
-        """
+        """Return the reply in OpenAI's error for a structured reply that was cut."""
         completion: Any = getattr(error, "completion", None)
         if not getattr(completion, "choices", None):
             return None
@@ -188,52 +184,50 @@ class LangChainChat:
         if not isinstance(message, AIMessage):
             kind = type(message).__name__
             raise ChatError(
-                f"the answer is no message but a {kind}",
+                f"expected a message as the reply, got a {kind}",
                 model=self.name,
                 reason="invalid_reply",
             )
-        said, spent = message.response_metadata, message.usage_metadata
+        metadata, usage = message.response_metadata, message.usage_metadata
         text, calls = str(message.text), _calls_of(message)
-        if (
-            structured
-        ):  # by most models as the call of a tool that stands for the schema
+        if structured:  # most models reply by calling a tool that stands for the schema
             text, calls = calls[0].arguments if calls else text, ()
-        reason = str(said.get("finish_reason") or said.get("stop_reason") or "").lower()
+        reason = str(
+            metadata.get("finish_reason") or metadata.get("stop_reason") or ""
+        ).lower()
         reason = _ENDS.get(reason, reason) or ("tool_calls" if calls else "stop")
         native = None if structured else _native(message)
         return Reply(
             text,
             calls,
-            Usage(spent["input_tokens"], spent["output_tokens"]) if spent else Usage(),
+            Usage(usage["input_tokens"], usage["output_tokens"]) if usage else Usage(),
             "stop" if structured and reason == "tool_calls" else reason,
-            str(said.get("model_name") or said.get("model") or self.name),
+            str(metadata.get("model_name") or metadata.get("model") or self.name),
             {self._origin: native} if native else None,
         )
 
 
 def _without(options: ChatOptions, left_out: Collection[str]) -> ChatOptions:
-    """The options of a call without what its endpoint refuses."""
-    asked = options.copy()
+    """Return the options of a call without those that its endpoint refuses."""
+    remaining = options.copy()
     if TEMPERATURE in left_out:
-        asked.pop("temperature", None)
+        remaining.pop("temperature", None)
     if JSON_SCHEMA in left_out:
-        asked.pop("json_schema", None)
-    return asked
+        remaining.pop("json_schema", None)
+    return remaining
 
 
 def _in_openai_names(options: ChatOptions) -> dict[str, Any]:
-    """What an endpoint may refuse of a call, as OpenAI's API names it."""
-    wanted = options.get("json_schema") is not None and not options.get("tools")
+    """Return the arguments that an endpoint may refuse, as OpenAI's API names them."""
+    has_schema = options.get("json_schema") is not None and not options.get("tools")
     return {
         "temperature": options.get("temperature"),
-        **({"response_format": {"type": JSON_SCHEMA}} if wanted else {}),
+        **({"response_format": {"type": JSON_SCHEMA}} if has_schema else {}),
     }
 
 
 def as_core_model(model: Any) -> Any:
-    """Return a chat model of LangChain as one of graphret, and anything else as
-    it is.
-    """
+    """Return a LangChain chat model as graphret's, and anything else as it is."""
     return LangChainChat(model) if _is_chat_model(model) else model
 
 
@@ -246,25 +240,25 @@ def to_message(message: Message) -> BaseMessage:
         replace(call, arguments=json.dumps(read))
         for call, read in zip(message.tool_calls, calls, strict=True)
     ]
-    [made] = convert_to_messages([replace(message, tool_calls=tuple(sound)).to_dict()])
-    return made
+    [converted] = convert_to_messages(
+        [replace(message, tool_calls=tuple(sound)).to_dict()]
+    )
+    return converted
 
 
 def _calls_of(message: AIMessage) -> tuple[ToolCall, ...]:
-    """Return the calls of a message, with those whose arguments LangChain could not
-    read after the others.
-    """
-    read = [
-        (one["id"], one["name"], json.dumps(one["args"], ensure_ascii=False))
-        for one in message.tool_calls
+    """Return a message's tool calls, those with unreadable arguments last."""
+    valid = [
+        (call["id"], call["name"], json.dumps(call["args"], ensure_ascii=False))
+        for call in message.tool_calls
     ]
-    broken = [
-        (one["id"], one["name"] or "", one["args"] or "")
-        for one in message.invalid_tool_calls
+    invalid = [
+        (call["id"], call["name"] or "", call["args"] or "")
+        for call in message.invalid_tool_calls
     ]
     return tuple(
-        ToolCall(id_ or f"call_{i}", name, said)
-        for i, (id_, name, said) in enumerate([*read, *broken])
+        ToolCall(id_ or f"call_{i}", name, arguments)
+        for i, (id_, name, arguments) in enumerate([*valid, *invalid])
     )
 
 
@@ -280,9 +274,7 @@ def _is_chat_model(model: Any) -> bool:
 
 
 def _bind(model: Any, tools: list[dict[str, Any]]) -> Runnable[Any, Any]:
-    """Offer tools to a model, or to the one inside a binding, which alone would lose
-    what it binds.
-    """
+    """Bind tools to a model, or to the one inside a binding, to keep what it binds."""
     if isinstance(model, RunnableBindingBase):
         return model.model_copy(update={"bound": _bind(model.bound, tools)})
     bound: Runnable[Any, Any] = model.bind_tools(tools)
@@ -294,21 +286,22 @@ def _name_of(model: Any) -> str:
         model, "runnable", None
     ):  # bindings, fallbacks
         model = inner
-    named = (
+    candidates = (
         getattr(model, field, None)
         for field in ("model_name", "model", "model_id", "_llm_type")
     )
     return next(
-        (name for name in named if isinstance(name, str) and name), type(model).__name__
+        (name for name in candidates if isinstance(name, str) and name),
+        type(model).__name__,
     )
 
 
 def _native(message: AIMessage) -> dict[str, Any] | None:
-    """Return a message as JSON where it may hold more than text and calls: a model's
-    reasoning, signatures.
+    """Return a message as JSON if it may have more than text and calls, or `None`.
 
-    `None` also where it cannot be handed back: a call without an id, or whose arguments
-    are no JSON, would stay without an answer.
+    It may have a model's reasoning or signatures. It is also `None` if the message
+    cannot be sent back: a call without an id or with malformed arguments could not be
+    answered.
     """
     extra = {
         key for key, value in message.additional_kwargs.items() if value

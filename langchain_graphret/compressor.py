@@ -1,4 +1,4 @@
-"""What graphret's document compressors share: they are runnables too."""
+"""The base of graphret's document compressors, which are runnables, too."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ class CoreCompressor(
         raise NotImplementedError
 
 
-class GivenHits(Retriever):
-    """Given hits, as the answer to any question."""
+class InputHits(Retriever):
+    """The input hits, as the answer to any question."""
 
     name = "given"
 
@@ -112,7 +112,7 @@ class GivenHits(Retriever):
 
 
 def with_hit(document: Document, hit: Hit) -> Document:
-    """Return a document with what graphret has to say of it as a hit."""
+    """Return a document with graphret's metadata entry of a hit."""
     return document.model_copy(
         update={"metadata": {**document.metadata, KEY: block_of(hit)}}
     )

@@ -1,14 +1,14 @@
-"""Nodes and hits become LangChain documents, and come back.
+"""Conversion between nodes or hits and LangChain documents.
 
-A document of a passage has its text; that of any other node says its name, properties
-and neighbours (`graphret.content.NodeContent`). It has the node's id, and as metadata
-the properties that the user gave. What graphret has to say is one entry of the
-metadata, ``metadata["graphret"]``, in plain JSON values: ``name``, ``labels``,
-``properties`` (what graphret knows), ``text`` (the node's own, where the document's is
-another), and of a hit ``id``, ``score``, ``relevance``, ``evidence`` and ``fill``,
-where it only fills a place. The last four are of one question: documents of one node
-are equal whatever they are, so that `MultiQueryRetriever` and its like, which drop
-equal documents, take a node that two questions find for one.
+The document of a passage has its text; that of any other node has its name, properties
+and neighbours (`graphret.content.NodeContent`). It has the node's id, and the user's
+properties as metadata. graphret's own data is one entry of the metadata,
+``metadata["graphret"]``, in plain JSON values: ``name``, ``labels``, ``properties``
+(graphret's own), ``text`` (the node's, if the document's is different), and for a hit
+``id``, ``score``, ``relevance``, ``evidence``, and ``fill`` if it only fills a place.
+The last four belong to one question and do not count when documents are compared:
+`MultiQueryRetriever` and others drop equal documents, and so keep a node once that two
+questions find.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from graphret.sage import SageGraph
 from graphret.stores.base import GraphStore
 from graphret.types import Evidence, Hit, Node
 
-#: The entry of a document's metadata that holds what graphret has to say; a node's
-#: property of this name is hidden.
+#: The metadata entry of graphret's data; a node's property of this name is hidden.
 KEY = "graphret"
 
 _OF_QUESTION = ("score", "relevance", "evidence", "fill")
@@ -41,16 +40,14 @@ _PLACE = ("chunk_", "table_")
 
 
 class Block(dict[str, Any]):
-    """What graphret has to say of a hit: a plain dictionary but that what differs by
-    question makes none unequal.
-    """
+    """graphret's entry of a hit, a dictionary that compares without question fields."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mapping):
             return NotImplemented
         left, right = (
-            {key: one[key] for key in one if key not in _OF_QUESTION}
-            for one in (self, other)
+            {key: block[key] for key in block if key not in _OF_QUESTION}
+            for block in (self, other)
         )
         return left == right
 
@@ -68,17 +65,17 @@ def to_document(item: Node | Hit, content: str | None = None) -> Document:
         node's own, or its name where it has none.
     """
     node = item.node if isinstance(item, Hit) else item
-    given, _ = _sorted_out(node.properties)
-    shown = node.text or node.name if content is None else content
+    metadata, _ = _split_properties(node.properties)
+    text = node.text or node.name if content is None else content
     block = block_of(item)
-    if shown != node.text:
-        # else the node would not come back as it is
+    if text != node.text:
+        # so that the node can be restored unchanged
         block["text"] = node.text
-    return Document(shown, id=node.id, metadata={**given, KEY: block})
+    return Document(text, id=node.id, metadata={**metadata, KEY: block})
 
 
 def block_of(item: Node | Hit) -> Block:
-    """Return what graphret has to say of a node or a hit, as plain JSON values."""
+    """Return graphret's metadata entry for a node or a hit, as plain JSON values."""
     node, block = (
         (item.node, Block(id=item.id)) if isinstance(item, Hit) else (item, Block())
     )
@@ -90,7 +87,7 @@ def block_of(item: Node | Hit) -> Block:
         if item.fill:
             block["fill"] = True
     block |= {"name": node.name, "labels": list(node.labels)}
-    if derived := _sorted_out(node.properties)[1]:
+    if derived := _split_properties(node.properties)[1]:
         block["properties"] = derived
     return block
 
@@ -110,17 +107,17 @@ def from_document(document: Document, *, strict: bool = True) -> Node:
     Raises
     ------
     InvalidInput
-        When the metadata is not JSON, or has a ``graphret`` entry that graphret did not
+        If the metadata is not JSON, or has a ``graphret`` entry that graphret did not
         write.
     """
     block, what = (
         _block(document),
         f"document {document.id or document.page_content[:40]!r}",
     )
-    given = {key: value for key, value in document.metadata.items() if key != KEY}
-    known = with_iso_text(given) | block.get("properties", {})
+    metadata = {key: value for key, value in document.metadata.items() if key != KEY}
+    combined = with_iso_text(metadata) | block.get("properties", {})
     properties: dict[str, Any] = (
-        checked_metadata(known, what, reserved=False) if strict else plain(known)
+        checked_metadata(combined, what, reserved=False) if strict else plain(combined)
     )
     return Node(
         document.id or block.get("id") or made_id(document),
@@ -132,14 +129,12 @@ def from_document(document: Document, *, strict: bool = True) -> Node:
 
 
 def evidence_of(document: Document) -> list[Evidence]:
-    """Return the evidence in a document's metadata as objects, whose ``str`` reads
-    well; none where there is none.
-    """
+    """Return the evidence in a document's metadata as objects with a good `str`."""
     return [Evidence(**evidence) for evidence in _block(document).get("evidence", ())]
 
 
 def made_id(document: Document) -> str:
-    """Return the id that graphret gives to a document which has none."""
+    """Return the id that graphret gives to a document without one."""
     title = document.metadata.get("title")
     return corpus.Document(
         document.page_content, title=title if isinstance(title, str) else ""
@@ -149,78 +144,83 @@ def made_id(document: Document) -> str:
 def known_nodes(
     documents: Sequence[Document], graph: SageGraph | None
 ) -> list[Node | None]:
-    """Return the node of a graph that each document is, `None` for those that the graph
-    does not know.
+    """Return each document's node in a graph, or `None` if the graph has none.
 
-    A document is the node that has its id, or that was made of a document without an id
-    and with the same title and text. Vector stores give ids of their own to documents
-    that have none, so the latter is what joins a store and a graph that were built of
-    the same documents.
+    It is the node with the document's id, or the one made from a document without an id
+    but with the same title and text. Vector stores assign their own ids to documents
+    without one, so the latter joins a store and a graph that were built from the same
+    documents.
     """
     if graph is None:
         return [None] * len(documents)
-    found: list[Node | None] = []
+    matches: list[Node | None] = []
     nodes = graph.nodes
     for document in documents:
         block = document.metadata.get(KEY)
-        stated = [
+        candidate_ids = [
             document.id,
             block.get("id") if isinstance(block, dict) else None,
             made_id(document),
         ]
         places = [
             int(place)
-            for place in nodes.find([str(one) for one in stated if one])
+            for place in nodes.find(
+                [str(node_id) for node_id in candidate_ids if node_id]
+            )
             if place >= 0
         ]
-        found.append(nodes[places[0]] if places else None)
-    return found
+        matches.append(nodes[places[0]] if places else None)
+    return matches
 
 
 def stored_nodes(documents: Sequence[Document], store: GraphStore) -> list[Node | None]:
-    """Return the node of a store that each document is, `None` for those that are none.
+    """Return each document's node in a store, or `None` if the store has none.
 
-    A document is the node that has its id, or the id in its metadata.
+    It is the node with the document's id, or with the id in its metadata.
     """
-    stated = [
+    candidate_ids = [
         [
-            str(one)
-            for one in (
+            str(node_id)
+            for node_id in (
                 document.metadata.get("id"),
                 dict(document.metadata.get(KEY) or {}).get("id"),
                 document.id,
             )
-            if one
+            if node_id
         ]
         for document in documents
     ]
-    ids = list(dict.fromkeys(one for some in stated for one in some))
-    known = {node.id: node for node in store.get(ids) if node is not None}
-    return [next((known[one] for one in some if one in known), None) for some in stated]
+    ids = list(
+        dict.fromkeys(node_id for candidates in candidate_ids for node_id in candidates)
+    )
+    by_id = {node.id: node for node in store.get(ids) if node is not None}
+    return [
+        next((by_id[node_id] for node_id in candidates if node_id in by_id), None)
+        for candidates in candidate_ids
+    ]
 
 
 def from_chunk(document: Document) -> Node:
-    """Return a document as a node that knows its source and where in that it begins, as
-    far as its metadata say it.
+    """Return a document as a node with its source and its place in it, if known.
 
-    The source is the file or address in the metadata, or else the document itself. What
-    an earlier retrieval said of the document is left out.
+    The source is the file or address in the metadata, or else the document itself. The
+    evidence of an earlier retrieval is left out.
     """
     _block(document)
-    given = {key: value for key, value in document.metadata.items() if key != KEY}
+    metadata = {key: value for key, value in document.metadata.items() if key != KEY}
     node = from_document(
-        Document(document.page_content, id=document.id, metadata=given)
+        Document(document.page_content, id=document.id, metadata=metadata)
     )
-    start = given.get("start_index")
+    start = metadata.get("start_index")
     return placed(
         node,
-        file_of(given) or node.id,
+        file_of(metadata) or node.id,
         start if isinstance(start, int) and start >= 0 else None,
     )
 
 
 def plain(value: Any) -> Any:
-    """Return a value in plain JSON types, which survive a checkpointer."""
+    """Return a value in plain JSON types, which a checkpointer can store."""
     return json.loads(json.dumps(value, default=_as_json))
 
 
@@ -242,18 +242,20 @@ def _block(document: Document) -> dict[str, Any]:
     return dict(block)
 
 
-def _sorted_out(properties: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Tell what the user gave from what graphret added."""
+def _split_properties(
+    properties: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the user's properties, and those that graphret added."""
     listed = [properties.get(name) for name in (EXTRACTED, DERIVED)]
-    filled = {
+    derived = {
         key
         for keys in listed
         if isinstance(keys, list)
         for key in keys
         if isinstance(key, str)
     }
-    # the name stands for the node's: a property called so is the user's
-    added = {*filled, EXTRACTED, DERIVED} - {"name"} if filled else set()
+    # in these lists "name" means the node's name: a property called so is the user's
+    added = {*derived, EXTRACTED, DERIVED} - {"name"} if derived else set()
     if "source_id" in properties and DERIVED not in properties:
         added.add("source_id")
         added.update(
@@ -262,6 +264,12 @@ def _sorted_out(properties: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
             if key.startswith(_PLACE) or (key == "title" and not properties[key])
         )
     added.discard(TEMPORAL)
-    known = {key: plain(value) for key, value in properties.items() if key != KEY}
-    given = {key: value for key, value in known.items() if key not in added}
-    return as_given(given), {key: known[key] for key in known if key in added}
+    plain_properties = {
+        key: plain(value) for key, value in properties.items() if key != KEY
+    }
+    user_properties = {
+        key: value for key, value in plain_properties.items() if key not in added
+    }
+    return as_given(user_properties), {
+        key: plain_properties[key] for key in plain_properties if key in added
+    }

@@ -11,7 +11,7 @@ from graphret.search.encoder import as_encoder
 
 
 class EncoderEmbeddings(Embeddings):
-    """Give a vector store the embeddings that the graph uses.
+    """A graph's encoder as LangChain embeddings, for a vector store.
 
     The other way needs no adapter: everything in graphret that takes an encoder takes
     LangChain embeddings.
@@ -25,7 +25,7 @@ class EncoderEmbeddings(Embeddings):
     def __init__(self, encoder: Any = "default") -> None:
         resolved = as_encoder(encoder)
         if resolved is None:
-            raise InvalidInput("encoder: embeddings need one")
+            raise InvalidInput("encoder: expected an encoder for embeddings, got None")
         self.encoder = resolved
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:

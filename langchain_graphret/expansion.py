@@ -18,7 +18,7 @@ from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.types import Evidence, Hit, Node
 from graphret.where import WhereLike
-from langchain_graphret.compressor import CoreCompressor, GivenHits, with_hit
+from langchain_graphret.compressor import CoreCompressor, InputHits, with_hit
 from langchain_graphret.documents import (
     KEY,
     from_document,
@@ -110,10 +110,10 @@ class SageExpansion(CoreCompressor):
             name=name,
         )
         NodeContent(chosen=content)
-        self._expanding(None)  # refuses what is no graph or no ranking
+        self._expanding(None)  # refuses a wrong graph or ranking
 
     def _expanding(self, seeds: Retriever | None) -> Retriever:
-        """Return what expands seeds over the graph."""
+        """Return the retriever that expands seeds over the graph."""
         if isinstance(self.graph, SageGraph):
             return self.graph.retriever(
                 self.ranking, seeds=seeds, on_failure=self.on_failure
@@ -129,9 +129,7 @@ class SageExpansion(CoreCompressor):
         )
 
     def _known(self, documents: Sequence[Document]) -> list[Node | None]:
-        """Return the node of the graph that each document is, `None` if there is
-        none.
-        """
+        """Return each document's node in the graph, or `None` if there is none."""
         if isinstance(self.graph, SageGraph):
             return known_nodes(documents, self.graph)
         return stored_nodes(documents, self.graph)
@@ -145,38 +143,47 @@ class SageExpansion(CoreCompressor):
         if not documents:
             return []
         nodes = yield Compute(lambda: self._known(documents))
-        given = {
-            node.id: one
-            for one, node in reversed(list(zip(documents, nodes, strict=True)))
+        documents_by_id = {
+            node.id: input_document
+            for input_document, node in reversed(
+                list(zip(documents, nodes, strict=True))
+            )
             if node is not None
         }
-        if not given and self.on_failure == "raise":
+        if not documents_by_id and self.on_failure == "raise":
             raise RetrievalFailed(_UNKNOWN)
-        if not given:
+        if not documents_by_id:
             log.warning(_UNKNOWN)
-        seeds = GivenHits(seed_hits(node for node in nodes if node is not None))
+        seeds = InputHits(seed_hits(node for node in nodes if node is not None))
         core = self._expanding(seeds)
-        found = yield from traced(core, query, self.k, self.where, callbacks)
-        hits = [hit for hit in found if self.fill or not hit.fill]
+        retrieval = yield from traced(core, query, self.k, self.where, callbacks)
+        hits = [hit for hit in retrieval if self.fill or not hit.fill]
         content = NodeContent(core.graph_store, self.content)
         texts = yield Compute(lambda: content.texts([hit.node for hit in hits]))
-        out = [
-            with_hit(given[hit.id], hit) if hit.id in given else to_document(hit, text)
+        expanded = [
+            with_hit(documents_by_id[hit.id], hit)
+            if hit.id in documents_by_id
+            else to_document(hit, text)
             for hit, text in zip(hits, texts, strict=True)
         ]
-        for place, (document, known) in enumerate(zip(documents, nodes, strict=True)):
-            node = known or from_document(document, strict=False)
-            if known is None and (self.where is None or self.where.matches(node)):
-                near = (
-                    out[max(min(place, len(out)) - 1, 0)].metadata[KEY]
-                    if out
+        for place, (document, known_node) in enumerate(
+            zip(documents, nodes, strict=True)
+        ):
+            node = known_node or from_document(document, strict=False)
+            if known_node is None and (self.where is None or self.where.matches(node)):
+                neighbor = (
+                    expanded[max(min(place, len(expanded)) - 1, 0)].metadata[KEY]
+                    if expanded
                     else {"score": 1.0, "relevance": 1.0}
                 )
-                why = Evidence("seed", rank=place + 1, properties={"known": False})
-                out.insert(
+                evidence = Evidence("seed", rank=place + 1, properties={"known": False})
+                expanded.insert(
                     place,
                     with_hit(
-                        document, Hit(node, near["score"], (why,), near["relevance"])
+                        document,
+                        Hit(
+                            node, neighbor["score"], (evidence,), neighbor["relevance"]
+                        ),
                     ),
                 )
-        return out[: self.k]
+        return expanded[: self.k]

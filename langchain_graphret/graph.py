@@ -40,9 +40,7 @@ _DESCRIPTION = (
 
 
 class SageGraph(sage.SageGraph):
-    """A `graphret.SageGraph` that is made of LangChain documents and makes LangChain
-    retrievers.
-    """
+    """A `graphret.SageGraph` of LangChain documents, with LangChain retrievers."""
 
     @classmethod
     def from_documents(
@@ -61,8 +59,8 @@ class SageGraph(sage.SageGraph):
         Parameters
         ----------
         documents
-            What a loader or a text splitter returns, in any order. A document without
-            an id gets one made from its title and text. Those whose
+            The documents of a loader or a text splitter, in any order. A document
+            without an id gets one made from its title and text. Those whose
             ``metadata["source"]`` is the same file or address are parts of it: they
             have its name, and the rows of its tables are rows, those of `CSVLoader`
             too; ``start_index`` says where each begins. `graphret.corpus.from_chunks`
@@ -97,10 +95,9 @@ class SageGraph(sage.SageGraph):
         edges: Iterable[Edge] = (),
         replace_documents: bool = True,
     ) -> list[str]:
-        """Add documents of LangChain or items of graphret, each in place of the one
-        that had its id; return node ids.
+        """Add LangChain documents or graphret items, replacing those with the same id.
 
-        `refresh_from_store` also takes away what is gone.
+        It returns the nodes' ids. `refresh_from_store` also removes documents.
 
         Parameters
         ----------
@@ -111,7 +108,7 @@ class SageGraph(sage.SageGraph):
         """
         listed = items if isinstance(items, corpus.Corpus) else list(items)
         if isinstance(listed, corpus.Corpus) or not any(
-            isinstance(one, Document) for one in listed
+            isinstance(item, Document) for item in listed
         ):
             return super().add(listed, edges=edges)
         return self.add_nodes(
@@ -121,8 +118,7 @@ class SageGraph(sage.SageGraph):
     def refresh_from_store(
         self, store: BaseStore[str, Document] | VectorStore | Iterable[Document]
     ) -> Changes:
-        """Bring the graph up to date with a store: what was added, changed and deleted
-        there, and say what that was.
+        """Update the graph from a store; return what was added, changed and deleted.
 
         Parameters
         ----------
@@ -163,17 +159,22 @@ class SageGraph(sage.SageGraph):
         ranking, seeds, on_failure, where, name, tags, metadata
             As `SageRetriever` has them.
         """
-        searched = dict(search_kwargs or {})
-        require_keywords(searched, ("k", "filter"), "search_kwargs")
-        if ("k" in searched and k is not None) or ("filter" in searched and where):
-            raise InvalidInput("search_kwargs: k and filter are given twice")
+        from_kwargs = dict(search_kwargs or {})
+        require_keywords(from_kwargs, ("k", "filter"), "search_kwargs")
+        if ("k" in from_kwargs and k is not None) or (
+            "filter" in from_kwargs and where
+        ):
+            raise InvalidInput(
+                "search_kwargs: expected k and filter once, got one of them as k= or"
+                " where= too"
+            )
         return SageRetriever(
             self,
             ranking=ranking,
             seeds=seeds,
             on_failure=on_failure,
-            k=searched.get("k", 10 if k is None else k),
-            where=searched.get("filter", where),
+            k=from_kwargs.get("k", 10 if k is None else k),
+            where=from_kwargs.get("filter", where),
             name=name,
             tags=tags,
             metadata=metadata,
@@ -188,8 +189,9 @@ class SageGraph(sage.SageGraph):
         k: int = 10,
         where: WhereLike = None,
     ) -> StructuredTool:
-        """Return the graph as a tool for an agent, which reads the texts that are
-        found; the documents are the message's artifact.
+        """Return the graph as a tool for an agent, which reads the texts found.
+
+        The documents are the message's artifact.
 
         Parameters
         ----------
@@ -209,13 +211,11 @@ class SageGraph(sage.SageGraph):
 def documents_of(
     store: BaseStore[str, Document] | VectorStore | Iterable[Document],
 ) -> list[Document]:
-    """Return the documents of a document store, or of a vector store that lists them,
-    with the ids they have there.
-    """
+    """Return the documents of a document store or vector store, with their ids."""
     if isinstance(store, BaseStore):
         keys = list(store.yield_keys())
-        found = zip(keys, store.mget(keys), strict=True)
-        present = ((key, document) for key, document in found if document is not None)
+        stored = zip(keys, store.mget(keys), strict=True)
+        present = ((key, document) for key, document in stored if document is not None)
         return [
             document.model_copy(update={"id": document.id or key})
             for key, document in present
@@ -229,8 +229,8 @@ def documents_of(
         get = getattr(store, "get", None)
         if not callable(get):
             raise InvalidInput(
-                f"store: {type(store).__name__} does not list its documents: give the"
-                " documents"
+                f"store: {type(store).__name__} does not list its documents; pass them"
+                " as documents"
             )
         listed = get(include=["documents", "metadatas"])  # Chroma
         columns = zip(
@@ -244,9 +244,7 @@ def documents_of(
 
 
 def _chunks(documents: Iterable[Document]) -> list[Node]:
-    """Return the documents as nodes; those without an id whose content comes again get
-    a number behind it.
-    """
+    """Return the documents as nodes; duplicates without an id get numbered ids."""
     nodes: list[Node] = []
     times: Counter[str] = Counter()
     for document in documents:
@@ -256,6 +254,8 @@ def _chunks(documents: Iterable[Document]) -> list[Node]:
             raise InvalidInput(f"documents: expected a LangChain Document, got {kind}")
         node = from_chunk(document)
         times[node.id] += 1
-        again = times[node.id] > 1 and not document.id
-        nodes.append(replace(node, id=f"{node.id}-{times[node.id]}") if again else node)
+        is_duplicate = times[node.id] > 1 and not document.id
+        nodes.append(
+            replace(node, id=f"{node.id}-{times[node.id]}") if is_duplicate else node
+        )
     return nodes

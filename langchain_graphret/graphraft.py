@@ -1,6 +1,4 @@
-"""GraphRAFT in LangChain and LangGraph: a retriever, and a graph of nodes that do its
-steps one by one.
-"""
+"""GraphRAFT in LangChain and LangGraph: a retriever, and a graph of its steps."""
 
 from __future__ import annotations
 
@@ -36,10 +34,10 @@ from langchain_graphret.state import (
     NodeSteps,
     QuestionInput,
     QuestionState,
-    answered,
-    asked_of,
-    first_asked,
+    accept_question,
+    answer_update,
     node,
+    question_of,
 )
 
 _ENTITIES = TypeAdapter(list[Entity])
@@ -48,8 +46,7 @@ _HITS = TypeAdapter(list[Hit])
 
 
 class GraphRAFTRetriever(CoreRetriever):
-    """Retrieve what the best of the queries find that exist around a question's
-    entities (GraphRAFT).
+    """Retrieve by the best existing queries around a question's entities (GraphRAFT).
 
     Exactly `k` documents come back where that many qualify; evidence and traces are as
     `SageRetriever` has them.
@@ -172,8 +169,9 @@ def create_graphraft_graph(
     k: int = 10,
     checkpointer: Checkpointer = None,
 ) -> GraphRAFTGraph:
-    """Return a LangGraph graph with the nodes ``entities``, ``paths``, ``write``,
-    ``run`` and ``reason``.
+    """Return a LangGraph graph with GraphRAFT's steps as nodes.
+
+    They are ``entities``, ``paths``, ``write``, ``run`` and ``reason``.
 
     ``{"question": …}`` goes in, `AnswerOutput` comes out; ``k`` and ``where`` of the
     input are used instead of the graph's own `k`, and to filter what is returned. As a
@@ -209,38 +207,41 @@ def _compiled(core: GraphRAFT, k: int, checkpointer: Checkpointer) -> GraphRAFTG
     """Return the graph whose nodes do the steps of `core`."""
 
     def entities(state: GraphRAFTState, trace: Trace) -> NodeSteps:
-        question, asked = first_asked(state, k)
-        found = yield from core.entities(question, trace)
-        return {"entities": _ENTITIES.dump_python(found)} | asked
+        question, update = accept_question(state, k)
+        named_entities = yield from core.entities(question, trace)
+        return {"entities": _ENTITIES.dump_python(named_entities)} | update
 
     def paths(state: GraphRAFTState, trace: Trace) -> NodeSteps:
-        found = yield from core.candidates(
+        candidates = yield from core.candidates(
             _ENTITIES.validate_python(state["entities"]), trace
         )
-        return {"candidates": _CANDIDATES.dump_python(found, by_alias=True)}
+        return {"candidates": _CANDIDATES.dump_python(candidates, by_alias=True)}
 
     def write(state: GraphRAFTState, trace: Trace) -> NodeSteps:
-        known = _CANDIDATES.validate_python(state["candidates"])
+        candidates = _CANDIDATES.validate_python(state["candidates"])
         question = state["asked"]["question"]
-        written = yield from core.write(question, known, trace)
+        written = yield from core.write(question, candidates, trace)
         return {"written": written}
 
     def run(state: GraphRAFTState, trace: Trace) -> NodeSteps:
-        known = _CANDIDATES.validate_python(state["candidates"])
+        candidates = _CANDIDATES.validate_python(state["candidates"])
         hits = yield from core.run(
-            *asked_of({**state, **state["asked"]}, k), known, state["written"], trace
+            *question_of({**state, **state["asked"]}, k),
+            candidates,
+            state["written"],
+            trace,
         )
         return {"found": _HITS.dump_python(hits)}
 
     def reason(state: GraphRAFTState, trace: Trace) -> NodeSteps:
-        question, wanted, where = asked_of({**state, **state["asked"]}, k)
+        question, depth, where = question_of({**state, **state["asked"]}, k)
         hits = yield from core.reason(
             question, _HITS.validate_python(state["found"]), trace
         )
-        answer = yield from core.answer(question, wanted, where, hits, trace)
-        told = answer.to_dict()
-        found = {"hits": told["hits"], "rows": told["rows"]}
-        return answered(state, found, "graphraft")
+        answer = yield from core.answer(question, depth, where, hits, trace)
+        answer_json = answer.to_dict()
+        results = {"hits": answer_json["hits"], "rows": answer_json["rows"]}
+        return answer_update(state, results, "graphraft")
 
     def traced(
         step: Callable[[GraphRAFTState, Trace], NodeSteps],
@@ -250,7 +251,9 @@ def _compiled(core: GraphRAFT, k: int, checkpointer: Checkpointer) -> GraphRAFTG
             trace = Trace() if step is entities else Trace.from_dict(state["trace"])
             update = yield from step(state, trace)
             messages = (
-                {"messages": told} if (told := update.pop("messages", [])) else {}
+                {"messages": chat_messages}
+                if (chat_messages := update.pop("messages", []))
+                else {}
             )
             return plain({**update, "trace": trace.to_dict()}) | messages
 

@@ -20,12 +20,11 @@ from graphret.where import WhereLike
 from langchain_graphret.chat import ChatModelLike, as_core_model
 from langchain_graphret.retriever import CoreRetriever, Part
 from langchain_graphret.seeds import LangChainRetriever, LangChainSeeds
-from langchain_graphret.state import Json, NodeSteps, asked_of, node
+from langchain_graphret.state import Json, NodeSteps, node, question_of
 
 
 class GraspRetriever(CoreRetriever):
-    """Retrieve what a plan over the graph finds, fused with a search by text, and
-    reranked (GRASP).
+    """Retrieve by a plan over the graph, fused with text search, reranked (GRASP).
 
     Exactly `k` documents come back where that many qualify; evidence and traces are as
     `SageRetriever` has them. For a stage alone give `as_langchain_retriever` a
@@ -114,9 +113,7 @@ class GraspRetriever(CoreRetriever):
 
 
 class PlanOutput(TypedDict, total=False):
-    """A plan (`graphret.planning.GraphPlan` as JSON) or `None`, what its anchors stand
-    for, and why there is none.
-    """
+    """A plan (`GraphPlan` as JSON) with its anchors' entities, or `None` and why."""
 
     plan: Json | None
     bindings: Json
@@ -126,8 +123,7 @@ class PlanOutput(TypedDict, total=False):
 def create_plan_node(
     planner: Planner | ChatModelLike, store: GraphStore | None = None
 ) -> RunnableLambda[Any, PlanOutput]:
-    """Return a node for a graph of LangGraph that turns the question of the state into
-    a plan.
+    """Return a LangGraph node that turns the question of the state into a plan.
 
     It reads ``question`` and writes what `PlanOutput` has;
     ``graphret.grasp.PlanRetriever.run`` runs a plan.
@@ -140,20 +136,22 @@ def create_plan_node(
     """
     if not isinstance(planner, Planner):
         if store is None:
-            raise InvalidInput("store: a model plans over a graph, and none is given")
+            raise InvalidInput(
+                "store: expected a graph for the model's plans, got None"
+            )
         planner = LLMPlanner(as_core_model(planner), store)
 
     def plan(state: Any) -> NodeSteps:
-        question, _, _ = asked_of(state, 1)
+        question, _, _ = question_of(state, 1)
         planned = yield Call(
             lambda: planner.plan(question), lambda: planner.aplan(question)
         )
-        made = (
+        plan_json = (
             None
             if planned.plan is None
             else planned.plan.model_dump(mode="json", by_alias=True)
         )
-        bindings = {var: dict(found) for var, found in planned.bindings.items()}
-        return {"plan": made, "bindings": bindings, "problem": planned.problem}
+        bindings = {var: dict(entities) for var, entities in planned.bindings.items()}
+        return {"plan": plan_json, "bindings": bindings, "problem": planned.problem}
 
     return node(plan)

@@ -13,7 +13,7 @@ from pydantic import Field
 from graphret.rerank import CrossEncoderReranker, Rerank, Reranker
 from graphret.retriever import require_on_failure
 from graphret.types import Evidence, Hit
-from langchain_graphret.compressor import CoreCompressor, GivenHits, with_hit
+from langchain_graphret.compressor import CoreCompressor, InputHits, with_hit
 from langchain_graphret.documents import evidence_of, from_document
 from langchain_graphret.retriever import Part, traced
 from langchain_graphret.state import NodeSteps
@@ -82,21 +82,22 @@ class GraphReranker(CoreCompressor):
         if not documents:
             return []
         hits = _hits(documents)
-        given = {  # each document once, where it came first
+        inputs = {  # each document once, where it came first
             hit.id: (hit, document)
             for hit, document in reversed(list(zip(hits, documents, strict=True)))
         }
         core = Rerank(
-            GivenHits([hit for hit, _ in reversed(given.values())]),
+            InputHits([hit for hit, _ in reversed(inputs.values())]),
             self.model,
-            depth=len(given),
+            depth=len(inputs),
             weight=self.weight,
             rrf_k=self.rrf_k,
             on_failure=self.on_failure,
         )
-        found = yield from traced(core, query, self.k, None, callbacks)
+        retrieval = yield from traced(core, query, self.k, None, callbacks)
         return [
-            with_hit(given[hit.id][1], replace(hit, relevance=None)) for hit in found
+            with_hit(inputs[hit.id][1], replace(hit, relevance=None))
+            for hit in retrieval
         ]
 
 

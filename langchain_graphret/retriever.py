@@ -1,6 +1,4 @@
-"""`SageRetriever`: expansion over a graph, or any other graphret retriever, as a
-LangChain retriever.
-"""
+"""`SageRetriever`: a graph, or any graphret retriever, as a LangChain retriever."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ T = TypeVar("T")
 #: The custom event that carries a retrieval's trace to callback handlers.
 TRACE_EVENT = "graphret_trace"
 
-#: A field that keeps what it is given; its JSON is the name of its class.
+#: A field that stores its value as it is; in JSON, it is the name of the value's class.
 Part: TypeAlias = Annotated[
     T,
     SkipValidation,
@@ -86,7 +84,7 @@ class CoreRetriever(CheckedKeywords, BaseRetriever):
     def core(self) -> Retriever:
         """The graphret retriever that does the work; its `retrieve` has the trace.
 
-        It is made again when a field has another value, as `model_copy` gives it.
+        It is made again when a field changes, for example by `model_copy`.
         """
         values = [
             value
@@ -98,11 +96,11 @@ class CoreRetriever(CheckedKeywords, BaseRetriever):
         return self._made[1]
 
     def _check(self) -> None:
-        """Refuse what is malformed in the fields, when they are given."""
+        """Refuse malformed fields at construction."""
         NodeContent(self.core.graph_store, self.content)
 
     def _make(self) -> Retriever:
-        """Make the core of the fields; an `InvalidInput` names a malformed one."""
+        """Make the core from the fields; an `InvalidInput` names a malformed one."""
         raise NotImplementedError
 
     def _get_relevant_documents(
@@ -128,12 +126,12 @@ class CoreRetriever(CheckedKeywords, BaseRetriever):
         **unknown: Any,
     ) -> NodeSteps:
         require_keywords(unknown, ("k", "where"), f"{type(self).__name__}.invoke")
-        wanted, condition = (
+        depth, condition = (
             self.k if k is None else require_k(k),
             both(Where.parse(self.where), Where.parse(where)),
         )
         core = self.core
-        retrieval = yield from traced(core, query, wanted, condition, callbacks)
+        retrieval = yield from traced(core, query, depth, condition, callbacks)
         hits = [hit for hit in retrieval if self.fill or not hit.fill]
         content = NodeContent(core.graph_store, self.content)
         texts = yield Compute(lambda: content.texts([hit.node for hit in hits]))
@@ -141,8 +139,7 @@ class CoreRetriever(CheckedKeywords, BaseRetriever):
 
 
 class SageRetriever(CoreRetriever):
-    """Retrieve connected evidence: exactly `k` documents where that many qualify, with
-    scores and reasons.
+    """Retrieve `k` documents of connected evidence, with scores and reasons.
 
     Each document's ``metadata["graphret"]`` has its score and the evidence for it, in
     plain JSON values; see `langchain_graphret.documents`. Callback handlers get the
@@ -285,9 +282,7 @@ def traced(
     where: Where | None,
     callbacks: CallbackManager | AsyncCallbackManager,
 ) -> NodeSteps:
-    """Ask a retriever below a run of LangChain's, log its fallbacks and hand its trace
-    to the callback handlers.
-    """
+    """Ask a retriever within a LangChain run; log fallbacks and dispatch its trace."""
     with set_config_context(patch_config(None, callbacks=callbacks)) as context:
         retrieval: Retrieval = yield Call(
             lambda: context.run(retriever.retrieve, query, k, where),

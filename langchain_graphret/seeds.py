@@ -22,7 +22,7 @@ LangChainRetriever: TypeAlias = Runnable[str, list[Document]]
 
 
 class LangChainSeeds(Retriever):
-    """Ask a LangChain retriever, for seeds of an expansion or among others to be fused.
+    """A LangChain retriever as the seeds of an expansion, or for fusion with others.
 
     Parameters
     ----------
@@ -68,22 +68,22 @@ class LangChainSeeds(Retriever):
             options["where"] = where
         trace = Trace()
         with trace.stage("search", retriever=type(self.retriever).__name__) as stage:
-            found = yield Call(
+            documents = yield Call(
                 lambda: self.retriever.invoke(query, **options),
                 lambda: self.retriever.ainvoke(query, **options),
             )
-            if not isinstance(found, Sequence) or not all(
-                isinstance(one, Document) for one in found
+            if not isinstance(documents, Sequence) or not all(
+                isinstance(document, Document) for document in documents
             ):
                 raise RetrievalFailed(
                     f"{self.name}: expected a list of documents, got"
-                    f" {type(found).__name__}"
+                    f" {type(documents).__name__}"
                 )
-            stage.details["found"] = len(found)
-        known = known_nodes(found, self.graph)
+            stage.details["found"] = len(documents)
+        graph_nodes = known_nodes(documents, self.graph)
         nodes = [
-            node or from_document(one, strict=False)
-            for one, node in zip(found, known, strict=True)
+            node or from_document(document, strict=False)
+            for document, node in zip(documents, graph_nodes, strict=True)
         ]
         hits = seed_hits(
             (node for node in nodes if where is None or where.matches(node)), self.name
@@ -107,7 +107,7 @@ def as_seeds(
 
 
 def seed_hits(nodes: Iterable[Node], name: str | None = None) -> list[Hit]:
-    """Return nodes as seeds that a retriever found, each once, with scores by rank."""
+    """Return distinct nodes as the seeds of a retriever, with scores by rank."""
     distinct = list({node.id: node for node in nodes}.values())
     return [
         Hit(

@@ -1,6 +1,4 @@
-"""SPARK in LangGraph: a graph of nodes that plan, check, run, fall back and expand; and
-as a LangChain retriever.
-"""
+"""SPARK in LangChain and LangGraph: a retriever, and a graph of its steps."""
 
 from __future__ import annotations
 
@@ -17,12 +15,12 @@ from graphret.expansion.expand import Policy
 from graphret.retriever import Retriever
 from graphret.search.index import TextIndex, require_k
 from graphret.spark import (
-    FoundNodes,
     PlanReply,
     Spark,
     SparkPlan,
     SparkRunRetriever,
     SparkSettings,
+    StepResult,
 )
 from graphret.stores.base import CypherStore
 from graphret.trace import Trace
@@ -38,18 +36,18 @@ from langchain_graphret.state import (
     NodeSteps,
     QuestionInput,
     QuestionState,
-    answered,
-    asked_of,
-    first_asked,
+    accept_question,
+    answer_update,
     node,
+    question_of,
     retrieved,
 )
 
-_FOUND = TypeAdapter(FoundNodes)
+_FOUND = TypeAdapter(StepResult)
 
 
 class SparkOutput(AnswerOutput, total=False):
-    """What comes of it, with the plan (`SparkPlan`) or `None`."""
+    """The output, with the plan (`SparkPlan`) or `None`."""
 
     plan: Json | None
 
@@ -57,9 +55,9 @@ class SparkOutput(AnswerOutput, total=False):
 class SparkState(SparkOutput, QuestionState, total=False):
     """The state of `create_spark_graph`, plain JSON.
 
-    `reply` is what the model said, `problem` why it cannot be used, `again` that it is
-    asked once more. `steps` are those of the plan as they will run, with what was
-    mended and what the guard refuses; `found` is what they found.
+    `reply` is the model's reply, `problem` why it cannot be used, `again` whether the
+    model is asked once more. `steps` are the plan's steps as they will run, with
+    repairs and what the guard refuses; `found` is what they found.
     """
 
     reply: str
@@ -90,12 +88,12 @@ def create_spark_graph(
     approve: bool = False,
     checkpointer: Checkpointer = None,
 ) -> SparkGraph:
-    """Return a LangGraph graph that answers a question with one call of a model (SPARK;
-    SAGE paper, section 2.2).
+    """Return a LangGraph graph that answers with one call of a model (SPARK).
 
-    ``plan`` asks the model, ``check`` holds its queries against the guard and the
-    schema and mends them, ``run`` runs them. Where they find nothing ``fallback``
-    answers by text; ``expand`` adds what the graph connects them to. ``{"question":
+    See the SAGE paper, section 2.2. ``plan`` asks the model, ``check`` checks its
+    queries with the guard and the schema and repairs them, ``run`` runs them. If they
+    find nothing, ``fallback`` answers by text; ``expand`` adds what the graph connects
+    to the results. ``{"question":
     …}`` goes in, `SparkOutput` comes out; ``k`` and ``where`` of the input are used
     instead of the graph's own `k`, and to filter what is returned. As a node over
     `MessagesState` it takes the last human message for the question, and adds one that
@@ -129,7 +127,7 @@ def create_spark_graph(
     Raises
     ------
     InvalidInput
-        When the store answers no Cypher or is a view, or an argument is malformed.
+        If the store does not run Cypher or is a view, or an argument is malformed.
 
     Examples
     --------
@@ -167,7 +165,7 @@ class _Steps:
         self.ranking = ranking
         self.k = k
         self.approve = approve
-        # What is malformed is refused before anything is asked.
+        # malformed arguments are refused before the first question
         _expanded(spark, spark, policy, ranking)
 
     def compile(self, checkpointer: Checkpointer) -> SparkGraph:
@@ -190,17 +188,17 @@ class _Steps:
     def plan(self, state: SparkState) -> NodeSteps:
         """Ask the model for a plan, or for a better one."""
         update: Json = {"again": False, "steps": [], "found": None}
-        if state.get("again"):  # for what was asked before
+        if state.get("again"):  # the same question as before
             question = state["asked"]["question"]
             trace = Trace.from_dict(state["trace"])
-            before = PlanReply(None, state["problem"], state["reply"])
+            previous_reply = PlanReply(None, state["problem"], state["reply"])
             update["calls"] = state["calls"] + 1
         else:
-            question, asked = first_asked(state, self.k)
-            trace, before = Trace(), None
-            update |= {**asked, "calls": 1}
+            question, question_update = accept_question(state, self.k)
+            trace, previous_reply = Trace(), None
+            update |= {**question_update, "calls": 1}
         with trace.stage("plan", model=self.spark.model.name) as stage:
-            planned = yield from self.spark.plan(question, before)
+            planned = yield from self.spark.plan(question, previous_reply)
             stage.details.update(planned.trace_details)
         return update | {
             "plan": None if planned.plan is None else planned.plan.model_dump(),
@@ -210,7 +208,7 @@ class _Steps:
         }
 
     def check(self, state: SparkState) -> Json:
-        """Check and mend the queries; wait for a person where one must approve them."""
+        """Check and repair the queries; wait for a person's approval if required."""
         checked = self.spark.check(SparkPlan.model_validate(state["plan"]))
         steps = [step.to_dict() for step in checked]
         decision: Any = True
@@ -222,30 +220,30 @@ class _Steps:
         return {"steps": steps, "problem": problem}
 
     def run(self, state: SparkState) -> Json:
-        """Run the queries; the model is asked again where they find nothing."""
+        """Run the queries; if they find nothing, the model is asked again."""
         trace = Trace.from_dict(state["trace"])
         steps = self.spark.check(SparkPlan.model_validate(state["plan"]))
-        found = self.spark.run(state["asked"]["question"], steps, trace)
+        found_nodes = self.spark.run(state["asked"]["question"], steps, trace)
         may_repair = state["calls"] <= self.spark.settings.repair_calls
         return {
-            "found": plain(_FOUND.dump_python(found)),
-            "problem": found.problem,
+            "found": plain(_FOUND.dump_python(found_nodes)),
+            "problem": found_nodes.problem,
             "trace": plain(trace.to_dict()),
-            "again": found.empty and may_repair,
+            "again": found_nodes.empty and may_repair,
         }
 
     def answer(self, state: SparkState) -> NodeSteps:
         """Answer with what the plan found and its surroundings, or by text."""
-        found = FoundNodes(problem=state["problem"])
+        found_nodes = StepResult(problem=state["problem"])
         if state["found"] is not None:
-            found = _FOUND.validate_python(state["found"])
+            found_nodes = _FOUND.validate_python(state["found"])
         trace = Trace.from_dict(state["trace"])
-        retriever: Retriever = SparkRunRetriever(self.spark, found, trace)
-        if not found.empty:
+        retriever: Retriever = SparkRunRetriever(self.spark, found_nodes, trace)
+        if not found_nodes.empty:
             retriever = _expanded(retriever, self.spark, self.policy, self.ranking)
-        question, k, where = asked_of({**state, **state["asked"]}, self.k)
+        question, k, where = question_of({**state, **state["asked"]}, self.k)
         hits = yield from retrieved(retriever, question, k, where)
-        return answered(state, hits, "spark")
+        return answer_update(state, hits, "spark")
 
 
 def _after_plan(state: SparkState) -> str:
@@ -257,25 +255,24 @@ def _after_check(state: SparkState) -> str:
 
 
 def _after_run(state: SparkState) -> str:
-    """Go on with what was found; ask again where nothing was and that is allowed."""
+    """Return the next node: plan again if possible when nothing was found."""
     if state["again"]:
         return "plan"
-    found = state["found"] or {}
-    return "expand" if found["rows"] or found["nodes"] else "fallback"
+    found_nodes = state["found"] or {}
+    return "expand" if found_nodes["rows"] or found_nodes["nodes"] else "fallback"
 
 
 def _expanded(
     seeds: Retriever, spark: Spark, policy: Policy | None, ranking: Ranking | None
 ) -> Retriever:
-    """Return an expansion from seeds by a policy, and without one the seeds."""
+    """Return an expansion of the seeds by a policy, or the seeds without one."""
     if policy is None:
         return seeds
     return Expand(seeds, spark.store, spark.index, policy=policy, ranking=ranking)
 
 
 class SparkRetriever(CoreRetriever):
-    """Retrieve what a plan finds that a model writes with one call (SPARK), and what
-    the graph connects it to.
+    """Retrieve by a plan that a model writes in one call, and expand it (SPARK).
 
     Exactly `k` documents come back where that many qualify; evidence and traces are as
     `SageRetriever` has them.

@@ -1,6 +1,4 @@
-"""What graphs of LangGraph share: a state of plain JSON, and nodes that are written
-once for both ways to run them.
-"""
+"""The state of LangGraph graphs, in plain JSON, and their sync and async nodes."""
 
 from __future__ import annotations
 
@@ -33,17 +31,18 @@ Json: TypeAlias = dict[str, Any]
 #: What `StateGraph.compile` takes as a checkpointer.
 Checkpointer: TypeAlias = BaseCheckpointSaver[Any] | bool | None
 
-#: What a node does: it yields calls of what is outside, is sent what came of them, and
-#: returns the node's update.
+#: The steps of a node: they yield external calls, are sent their results, and return
+#: the node's update.
 NodeSteps: TypeAlias = Generator[Call[Any] | Compute, Any, Any]
 
 
 class QuestionInput(TypedDict, total=False):
-    """What is asked: a question, or messages of which the last human one is it, and for
-    how many hits of which kind where that differs from the graph's own.
+    """The input: a question or messages, and optionally `k` and `where` for its hits.
+
+    In messages, the last human one is the question.
     """
 
-    # A channel forgets these after a step: they are of this question alone.
+    # ephemeral channels, because these belong to this question alone
     question: Annotated[str, EphemeralValue]
     messages: Annotated[list[AnyMessage], EphemeralValue]
     k: int | None
@@ -51,8 +50,9 @@ class QuestionInput(TypedDict, total=False):
 
 
 class AnswerOutput(TypedDict, total=False):
-    """What comes of a question: `hits`, `rows` and `trace` as `Retrieval.to_dict` has
-    them, and of messages one more, which tells the hits.
+    """The output: `hits`, `rows` and `trace` as in `Retrieval.to_dict`.
+
+    If messages came in, a message with the hits is added.
     """
 
     question: Annotated[str, EphemeralValue]
@@ -63,19 +63,15 @@ class AnswerOutput(TypedDict, total=False):
 
 
 class QuestionState(TypedDict, total=False):
-    """What a state keeps of what is asked: `asked` has this question, its `k` and
-    `where`, and whether it came as messages.
-    """
+    """The question in a state: `asked` has it with `k`, `where` and `as_messages`."""
 
     k: Annotated[int | None, EphemeralValue]
     where: Annotated[Json | None, EphemeralValue]
     asked: Json
 
 
-def asked_of(state: Any, k: int) -> tuple[str, int, Where | None]:
-    """Return the question of a state, for how many hits, `k` where it does not say, and
-    of which kind.
-    """
+def question_of(state: Any, k: int) -> tuple[str, int, Where | None]:
+    """Return a state's question, its number of hits (by default `k`), and condition."""
     question = state.get("question")
     if question is None and state.get("messages"):
         question = _last_human(convert_to_messages(state["messages"]))
@@ -88,45 +84,45 @@ def asked_of(state: Any, k: int) -> tuple[str, int, Where | None]:
     )
 
 
-def first_asked(state: Any, k: int) -> tuple[str, Json]:
-    """Return the question, and the update by which a graph's first node keeps what is
-    asked for those after it.
+def accept_question(state: Any, k: int) -> tuple[str, Json]:
+    """Return the question, and the first node's update that stores it in the state.
 
-    These read ``asked_of({**state, **state["asked"]}, k)``.
+    Later nodes read it by ``question_of({**state, **state["asked"]}, k)``.
     """
-    question, _, _ = asked_of(state, k)
-    asked = {
+    question, _, _ = question_of(state, k)
+    question_state = {
         "question": question,
         "k": state.get("k"),
         "where": state.get("where"),
         "as_messages": state.get("question") is None,
     }
-    return question, {"asked": asked}
+    return question, {"asked": question_state}
 
 
-def answered(state: Any, found: Json, graph: str) -> Json:
-    """Return the update of a graph's last node: the question, what was found for it,
-    and a message of the name `graph` where messages asked.
+def answer_update(state: Any, results: Json, graph: str) -> Json:
+    """Return the last node's update: the question, its results, and a message if asked.
+
+    The message, for a question that came as messages, has the name `graph`.
     """
     question = state["asked"]["question"]
-    update = {"question": question, **found}
+    update = {"question": question, **results}
     if state["asked"]["as_messages"]:
-        told = hits_text(question, found["hits"])
-        update["messages"] = [AIMessage(told, name=graph)]
+        text = hits_text(question, results["hits"])
+        update["messages"] = [AIMessage(text, name=graph)]
     return update
 
 
 def _last_human(messages: Sequence[BaseMessage]) -> str | None:
-    """Return what a person said last; `None` where nobody did."""
-    said = (one for one in reversed(messages) if isinstance(one, HumanMessage))
-    last = next(said, None)
+    """Return the text of the last human message, or `None`."""
+    human_messages = (
+        message for message in reversed(messages) if isinstance(message, HumanMessage)
+    )
+    last = next(human_messages, None)
     return None if last is None else str(last.text)
 
 
 def node(steps: Callable[[Any], NodeSteps]) -> RunnableLambda[Any, Any]:
-    """Return a node of what yields its calls; `ainvoke` awaits them, and traces have
-    the name of `steps`.
-    """
+    """Return a node that runs steps, sync or async, under the name of `steps`."""
 
     def run(state: Any) -> Any:
         return drive(steps(state))
@@ -140,15 +136,13 @@ def node(steps: Callable[[Any], NodeSteps]) -> RunnableLambda[Any, Any]:
 def retrieved(
     retriever: Retriever, query: str, k: int, where: Where | None
 ) -> Generator[Call[Any], Any, Json]:
-    """Ask a retriever in a node, and return hits, rows and trace as the state has
-    them.
-    """
-    found: Retrieval = yield Call(
+    """Ask a retriever in a node, and return hits, rows and trace for the state."""
+    retrieval: Retrieval = yield Call(
         lambda: retriever.retrieve(query, k, where),
         lambda: retriever.aretrieve(query, k, where),
     )
     return {
         name: plain(value)
-        for name, value in found.to_dict().items()
+        for name, value in retrieval.to_dict().items()
         if name in ("hits", "rows", "trace")
     }

@@ -1,6 +1,4 @@
-"""LlamaIndex's retrievers and embedding models as graphret sees them, and graphret's
-encoders as LlamaIndex's.
-"""
+"""Adapters for retrievers, embedding models and encoders, in both directions."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ from llama_index_graphret.nodes import from_llama_node
 
 
 class EncoderEmbedding(BaseEmbedding):
-    """Give a vector index the embeddings that a graph uses.
+    """A graph's encoder as a LlamaIndex embedding model, for a vector index.
 
     The other way needs no adapter: ``embed_model=`` and everything in graphret that
     takes an encoder take LlamaIndex embedding models.
@@ -67,7 +65,7 @@ class EncoderEmbedding(BaseEmbedding):
     ) -> None:
         resolved = as_encoder(encoder)
         if resolved is None:
-            raise InvalidInput("encoder: embeddings need one")
+            raise InvalidInput("encoder: expected an encoder for embeddings, got None")
         super().__init__(  # type: ignore[call-arg]  # the field is of this class
             encoder=resolved,
             model_name=model_name or resolved.name,
@@ -100,19 +98,22 @@ class EncoderEmbedding(BaseEmbedding):
         return await asyncio.to_thread(self._get_text_embeddings, texts)
 
 
-_asked: ContextVar[QueryBundle | None] = ContextVar("asked", default=None)
+_current_bundle: ContextVar[QueryBundle | None] = ContextVar(
+    "current_bundle", default=None
+)
 
 
 @contextmanager
-def asked(bundle: QueryBundle) -> Iterator[None]:
-    """While graphret answers a bundle, let `LlamaIndexSeeds` hand it on whole: graphret
-    itself knows a question as its text.
+def answering(query_bundle: QueryBundle) -> Iterator[None]:
+    """While graphret answers a bundle, let `LlamaIndexSeeds` pass it on unchanged.
+
+    graphret itself only knows the text of a question.
     """
-    token = _asked.set(bundle)
+    token = _current_bundle.set(query_bundle)
     try:
         yield
     finally:
-        _asked.reset(token)
+        _current_bundle.reset(token)
 
 
 class LlamaIndexSeeds(Retriever):
@@ -147,25 +148,25 @@ class LlamaIndexSeeds(Retriever):
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace, retriever = Trace(), self._deep(k)
-        asking = _asked.get()
+        outer_bundle = _current_bundle.get()
         bundle = QueryBundle(query)
-        if asking is not None and asking.query_str == query:
-            bundle = replace(asking)  # retrievers write into what they are given
+        if outer_bundle is not None and outer_bundle.query_str == query:
+            bundle = replace(outer_bundle)  # retrievers write into what they are given
         with trace.stage("search", retriever=self.name) as stage:
-            found = yield Call(
+            nodes = yield Call(
                 lambda: retriever.retrieve(bundle), lambda: retriever.aretrieve(bundle)
             )
-            stage.details["found"] = len(found)
+            stage.details["found"] = len(nodes)
         hits = [
             hit
-            for hit in hits_of(found, self.name)
+            for hit in hits_of(nodes, self.name)
             if where is None or where.matches(hit.node)
         ]
         return Retrieval(
             query,
             k,
             hits[:k],
-            Signals(candidates=len(found), walked_edges=False),
+            Signals(candidates=len(nodes), walked_edges=False),
             trace,
         )
 
@@ -178,31 +179,35 @@ class LlamaIndexSeeds(Retriever):
         return deeper  # type: ignore[no-any-return]
 
 
-def hits_of(found: Sequence[NodeWithScore], name: str = "") -> list[Hit]:
-    """Return LlamaIndex's nodes as hits, in their order, each once; where scores are
-    missing or rise, ranks count.
+def hits_of(nodes: Sequence[NodeWithScore], name: str = "") -> list[Hit]:
+    """Return LlamaIndex's nodes as distinct hits, in their order.
 
-    Without evidence of their own they are seeds of the retriever `name`.
+    If scores are missing or not in descending order, ranks count. Without evidence of
+    their own, the hits are seeds of the retriever `name`.
     """
-    known = [one.score for one in found if one.score is not None]
-    scored = len(known) == len(found) and known == sorted(known, reverse=True)
+    scores = [
+        scored_node.score for scored_node in nodes if scored_node.score is not None
+    ]
+    scored = len(scores) == len(nodes) and scores == sorted(scores, reverse=True)
     hits: dict[str, Hit] = {}
-    for rank, one in enumerate(found, start=1):
-        score = float(one.score) if scored and one.score is not None else 1.0 / rank
-        why = tuple(evidence_of(one)) or (
+    for rank, scored_node in enumerate(nodes, start=1):
+        score = (
+            float(scored_node.score)
+            if scored and scored_node.score is not None
+            else 1.0 / rank
+        )
+        evidence = tuple(evidence_of(scored_node)) or (
             (Evidence("seed", rank=rank, retriever=name),) if name else ()
         )
-        if one.node.node_id not in hits:
-            hits[one.node.node_id] = Hit(
-                from_llama_node(mark(one.node, ())), score, why
+        if scored_node.node.node_id not in hits:
+            hits[scored_node.node.node_id] = Hit(
+                from_llama_node(mark(scored_node.node, ())), score, evidence
             )
     return list(hits.values())
 
 
 def as_seeds(seeds: Any) -> Any:
-    """Return a retriever of LlamaIndex as one of graphret; those of graphret, indexes
-    and `None` as they are.
-    """
+    """Return a LlamaIndex retriever as graphret's; anything of graphret's as it is."""
     return (
         seeds
         if seeds is None or isinstance(seeds, Retriever | TextIndex)

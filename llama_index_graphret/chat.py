@@ -126,32 +126,32 @@ class LlamaIndexChat:
                 else None
             ),
         }
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             key: value for key, value in sampling.items() if value is not None
         }
         history = [self._message(message) for message in messages]
         tools = options.get("tools")
         if not tools:
-            return "chat", {"messages": history, **given}
-        given.pop("response_format", None)
+            return "chat", {"messages": history, **arguments}
+        arguments.pop("response_format", None)
         if not (
             isinstance(self.llm, FunctionCallingLLM)
             and self.llm.metadata.is_function_calling_model
         ):
             raise ChatError(
-                f"{self.llm.class_name()} calls no tools",
+                f"{self.llm.class_name()} does not support tool calls",
                 model=self.name,
                 reason="bad_request",
             )
         offered = [
             FunctionTool(fn=_not_run, metadata=metadata_of(tool)) for tool in tools
         ]
-        given |= {
+        arguments |= {
             "tools": offered,
             "chat_history": history,
             "allow_parallel_tool_calls": True,
         }
-        return "chat_with_tools", given
+        return "chat_with_tools", arguments
 
     def _message(self, message: Message) -> ChatMessage:
         native = (message.native or {}).get(self._origin)
@@ -166,13 +166,17 @@ class LlamaIndexChat:
         calls = calls_of(message)
         if not calls and isinstance(
             self.llm, FunctionCallingLLM
-        ):  # which may keep them in a place of its own
-            found = self.llm.get_tool_calls_from_response(
+        ):  # which may keep the calls in a place of its own
+            selections = self.llm.get_tool_calls_from_response(
                 response, error_on_no_tool_call=False
             )
             calls = tuple(
-                ToolCall(one.tool_id, one.tool_name, json.dumps(one.tool_kwargs))
-                for one in found
+                ToolCall(
+                    selection.tool_id,
+                    selection.tool_name,
+                    json.dumps(selection.tool_kwargs),
+                )
+                for selection in selections
             )
         text = "".join(
             block.text for block in message.blocks if isinstance(block, TextBlock)
@@ -195,15 +199,13 @@ class LlamaIndexChat:
 
 
 def _optional(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What an endpoint may refuse of a call, as OpenAI's API names it."""
+    """Return the arguments that an endpoint may refuse, as OpenAI's API names them."""
     names = (TEMPERATURE, "response_format")
     return {name: arguments[name] for name in names if name in arguments}
 
 
 def _is_openai(llm: LLM) -> bool:
-    """Whether an LLM asks the chat completions API, as OpenAI's and those made of it
-    do.
-    """
+    """Whether an LLM is OpenAI's or derived from it, so that it takes a JSON schema."""
     return any(
         kind.__module__ == "llama_index.llms.openai.base" and kind.__name__ == "OpenAI"
         for kind in type(llm).__mro__
@@ -211,9 +213,7 @@ def _is_openai(llm: LLM) -> bool:
 
 
 def as_core_model(llm: Any) -> Any:
-    """Return a LlamaIndex LLM as a chat model of graphret, and anything else as
-    it is.
-    """
+    """Return a LlamaIndex LLM as a graphret chat model, and anything else as it is."""
     return LlamaIndexChat(llm) if isinstance(llm, LLM) else llm
 
 
@@ -232,16 +232,14 @@ def to_message(message: Message) -> ChatMessage:
             )
         )
     extra = {"tool_call_id": message.tool_call_id, "name": message.name}
-    given = {key: value for key, value in extra.items() if value is not None}
+    additional = {key: value for key, value in extra.items() if value is not None}
     return ChatMessage(
-        role=MessageRole(message.role), blocks=blocks, additional_kwargs=given
+        role=MessageRole(message.role), blocks=blocks, additional_kwargs=additional
     )
 
 
 def calls_of(message: ChatMessage) -> tuple[ToolCall, ...]:
-    """Return the tool calls in a message, with their arguments as the model
-    wrote them.
-    """
+    """Return a message's tool calls, with the arguments as the model wrote them."""
     calls = []
     for i, block in enumerate(
         block for block in message.blocks if isinstance(block, ToolCallBlock)
@@ -258,9 +256,7 @@ def calls_of(message: ChatMessage) -> tuple[ToolCall, ...]:
 
 
 def metadata_of(tool: Tool) -> ToolMetadata:
-    """Return what LlamaIndex knows of a tool; the JSON schema of its arguments is the
-    one that graphret has.
-    """
+    """Return a tool's metadata for LlamaIndex, with graphret's own argument schema."""
 
     class Arguments(BaseModel):
         @classmethod
@@ -271,12 +267,10 @@ def metadata_of(tool: Tool) -> ToolMetadata:
 
 
 def _holds_more(message: ChatMessage) -> bool:
-    """Whether a message has more than text and calls: a model's reasoning or its
-    signature, to be handed back.
-    """
+    """Whether a message has more than text and calls, such as a model's reasoning."""
     extra = {key for key, value in message.additional_kwargs.items() if value}
     return bool(extra - _REPEATED) or not all(
-        isinstance(one, (TextBlock, ToolCallBlock)) for one in message.blocks
+        isinstance(block, (TextBlock, ToolCallBlock)) for block in message.blocks
     )
 
 
@@ -285,15 +279,15 @@ def _not_run(**arguments: Any) -> str:
 
 
 def _usage(response: ChatResponse) -> Usage:
-    for holder in (_get(response.raw, "usage"), response.additional_kwargs):
+    for source in (_get(response.raw, "usage"), response.additional_kwargs):
         for names in _USAGE:
-            read, written = (_get(holder, name) for name in names)
-            if isinstance(read, int) and isinstance(written, int):
-                return Usage(read, written)
+            input_tokens, output_tokens = (_get(source, name) for name in names)
+            if isinstance(input_tokens, int) and isinstance(output_tokens, int):
+                return Usage(input_tokens, output_tokens)
     return Usage()
 
 
-def _get(holder: Any, name: str) -> Any:
+def _get(source: Any, name: str) -> Any:
     return (
-        holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+        source.get(name) if isinstance(source, Mapping) else getattr(source, name, None)
     )

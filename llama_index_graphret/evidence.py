@@ -1,11 +1,9 @@
-"""Where the evidence for a node is kept: with the node, where neither its hash nor any
-text has it.
+"""The evidence for a node, stored in the node outside of its hash and texts.
 
-Metadata would enter the node's hash and its text, and `QueryFusionRetriever` would take
-one node for two. A node's relation to its source has metadata of its own, which enter
-neither, and which LlamaIndex keeps wherever it copies a node, writes it as JSON or
-makes others of it, as `CitationQueryEngine` does. One without a source gets itself for
-one.
+Metadata would change the node's hash and text, and `QueryFusionRetriever` would take
+one node for two. A node's relation to its source has metadata of its own, which change
+neither, and which LlamaIndex keeps whenever it copies a node, serializes it, or splits
+it as `CitationQueryEngine` does. A node without a source becomes its own source.
 """
 
 from __future__ import annotations
@@ -63,9 +61,7 @@ class SageNodeWithScore(NodeWithScore):
     def of(
         cls, hit: Hit, node: BaseNode, retrieval: Retrieval | None
     ) -> SageNodeWithScore:
-        """Return a hit whose node is a LlamaIndex node, which is copied to carry the
-        evidence.
-        """
+        """Return a hit with a copy of its LlamaIndex node that carries the evidence."""
         score = hit.score if hit.relevance is None else hit.relevance
         return cls(
             node=mark(node, hit.evidence),
@@ -77,9 +73,7 @@ class SageNodeWithScore(NodeWithScore):
 
 
 class SageRetrievalEvent(BaseEvent):
-    """A graphret retriever or postprocessor answered: the question, the trace and each
-    node's evidence, as JSON.
-    """
+    """An answer of graphret: question, trace and each node's evidence, as JSON."""
 
     query: str
     trace: dict[str, Any] = Field(default_factory=dict)
@@ -88,7 +82,8 @@ class SageRetrievalEvent(BaseEvent):
     @classmethod
     def of(cls, retrieval: Retrieval) -> SageRetrievalEvent:
         evidence = {
-            hit.id: [one.to_dict() for one in hit.evidence] for hit in retrieval.hits
+            hit.id: [evidence_item.to_dict() for evidence_item in hit.evidence]
+            for hit in retrieval.hits
         }
         return cls(
             query=retrieval.query, trace=retrieval.trace.to_dict(), evidence=evidence
@@ -100,52 +95,54 @@ class SageRetrievalEvent(BaseEvent):
 
 
 def evidence_of(node: NodeWithScore | BaseNode) -> list[Evidence]:
-    """Return why a node was returned; empty where graphret did not return it.
+    """Return why a node was returned; empty if graphret did not return it.
 
-    Evidence outlives fusion, reranking, copies, JSON and citations. Only where another
-    retriever's copy of the node took the place of graphret's is it gone:
-    `QueryFusionRetriever` keeps one copy of a node that several retrievers found, by
-    reciprocal ranks the last one's, in its other modes the first's.
+    Evidence survives fusion, reranking, copies, JSON and citations. It is only lost if
+    another retriever's copy of the node replaces graphret's: `QueryFusionRetriever`
+    keeps one copy of a node that several retrievers found, with reciprocal ranks the
+    last one, and in its other modes the first.
     """
     inner = node.node if isinstance(node, NodeWithScore) else node
     source = inner.relationships.get(NodeRelationship.SOURCE)
-    said = source.metadata.get(_KEY) if isinstance(source, RelatedNodeInfo) else None
-    return [Evidence(**one) for one in said or ()]
+    stored = source.metadata.get(_KEY) if isinstance(source, RelatedNodeInfo) else None
+    return [Evidence(**fields) for fields in stored or ()]
 
 
 def retrieval_of(nodes: Sequence[NodeWithScore]) -> Retrieval | None:
-    """Return the retrieval that nodes came from, with its trace; `None` where no node
-    remembers one.
-    """
+    """Return the retrieval that nodes came from, or `None` if no node stores one."""
     return next(
         (
-            n.retrieval
-            for n in nodes
-            if isinstance(n, SageNodeWithScore) and n.retrieval is not None
+            node.retrieval
+            for node in nodes
+            if isinstance(node, SageNodeWithScore) and node.retrieval is not None
         ),
         None,
     )
 
 
 def mark(node: BaseNode, evidence: Sequence[Evidence]) -> BaseNode:
-    """Return a copy of a node with evidence, or none, in place of what it had; itself
-    where it has none to have.
-    """
+    """Return a copy of a node with other evidence, or the node if nothing changes."""
     source = node.relationships.get(NodeRelationship.SOURCE)
-    known = (
+    source_info = (
         source
         if isinstance(source, RelatedNodeInfo)
         else RelatedNodeInfo(node_id=node.node_id)
     )
-    if not evidence and _KEY not in known.metadata:
+    if not evidence and _KEY not in source_info.metadata:
         return node
-    metadata = {key: value for key, value in known.metadata.items() if key != _KEY}
+    metadata = {
+        key: value for key, value in source_info.metadata.items() if key != _KEY
+    }
     if evidence:
-        metadata[_KEY] = [one.to_dict() for one in evidence]
+        metadata[_KEY] = [item.to_dict() for item in evidence]
     relationships = {
         **node.relationships,
-        NodeRelationship.SOURCE: known.model_copy(update={"metadata": metadata}),
+        NodeRelationship.SOURCE: source_info.model_copy(update={"metadata": metadata}),
     }
-    if not evidence and known.node_id == node.node_id and known.node_type is None:
+    if (
+        not evidence
+        and source_info.node_id == node.node_id
+        and source_info.node_type is None
+    ):
         del relationships[NodeRelationship.SOURCE]
     return node.model_copy(update={"relationships": relationships})

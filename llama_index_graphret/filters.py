@@ -35,17 +35,15 @@ _NODE_FIELDS = (
     "name",
     "text",
     "label",
-)  # a metadata key of such a name is a property all the same
+)  # a metadata key with such a name is still a property
 
 
 def to_where(filters: FiltersLike) -> Where | None:
-    """Return LlamaIndex filters as a condition; `None` for none, or an empty list of
-    them.
+    """Return LlamaIndex filters as a condition, or `None` if there are no filters.
 
-    The meaning is that of LlamaIndex's own in-memory store, filters inside filters
-    included; a condition `NOT` holds where none of its filters does. A key is always
-    one of the metadata, ``"name"`` and ``"text"`` included. graphret conditions are
-    returned as they are.
+    They mean the same as in LlamaIndex's own in-memory store, including nested filters;
+    a `NOT` is true if none of its filters is. A key is always a metadata key, even
+    ``"name"`` and ``"text"``. graphret conditions are returned as they are.
     """
     return Where.parse(
         _read(filters)
@@ -54,13 +52,13 @@ def to_where(filters: FiltersLike) -> Where | None:
     )
 
 
-def _read(one: MetadataFilter | MetadataFilters) -> dict[str, Any]:
-    if isinstance(one, MetadataFilters):
-        parts = [part for each in one.filters if (part := _read(each))]
+def _read(filters: MetadataFilter | MetadataFilters) -> dict[str, Any]:
+    if isinstance(filters, MetadataFilters):
+        parts = [part for nested in filters.filters if (part := _read(nested))]
         joined = {
             (
                 "$or"
-                if one.condition in (FilterCondition.OR, FilterCondition.NOT)
+                if filters.condition in (FilterCondition.OR, FilterCondition.NOT)
                 else "$and"
             ): parts
         }
@@ -68,18 +66,21 @@ def _read(one: MetadataFilter | MetadataFilters) -> dict[str, Any]:
             {}
             if not parts
             else {"$not": joined}
-            if one.condition is FilterCondition.NOT
+            if filters.condition is FilterCondition.NOT
             else joined
         )
-    field = f"properties.{one.key}" if one.key in _NODE_FIELDS else one.key
-    if one.operator in _DIRECT:
-        return {field: {_DIRECT[one.operator]: one.value}}
-    if one.operator in _EACH and isinstance(one.value, list):
+    field = f"properties.{filters.key}" if filters.key in _NODE_FIELDS else filters.key
+    if filters.operator in _DIRECT:
+        return {field: {_DIRECT[filters.operator]: filters.value}}
+    if filters.operator in _EACH and isinstance(filters.value, list):
         return {
-            _EACH[one.operator]: [{field: {"$contains": item}} for item in one.value]
+            _EACH[filters.operator]: [
+                {field: {"$contains": item}} for item in filters.value
+            ]
         }
-    if one.operator is FilterOperator.IS_EMPTY:
+    if filters.operator is FilterOperator.IS_EMPTY:
         return {"$or": [{field: {"$exists": False}}, {field: ""}, {field: []}]}
     raise InvalidInput(
-        f"filters: {one.operator.value!r} on {one.key!r} has no counterpart in graphret"
+        f"filters: {filters.operator.value!r} on {filters.key!r} has no counterpart in"
+        " graphret"
     )

@@ -153,12 +153,12 @@ class SageGraph(graphret.SageGraph):
         """
         listed: Sequence[Any] = list(nodes)
         if any(isinstance(node, BaseNode) for node in listed):
-            whole = len(listed)
+            n_nodes = len(listed)
             listed = without_parents(listed)
-            if vectors is not None and len(listed) < whole:
+            if vectors is not None and len(listed) < n_nodes:
                 raise InvalidInput(
-                    "vectors: expected the leaves of a HierarchicalNodeParser alone,"
-                    f" got {whole - len(listed)} of their parents; see get_leaf_nodes"
+                    "vectors: expected only the leaves of a HierarchicalNodeParser,"
+                    f" got {n_nodes - len(listed)} of their parents; see get_leaf_nodes"
                 )
             if embed_model is not None:
                 embedded = embed_nodes(listed, embed_model)
@@ -240,26 +240,25 @@ class SageGraph(graphret.SageGraph):
         return graph
 
     def view(self, where: WhereLike) -> Self:
-        """Return the graph of the nodes that satisfy `where` alone, as
-        `graphret.SageGraph.view` does.
-        """
+        """Return a view of the nodes that satisfy `where`, see `graphret.SageGraph`."""
         view = super().view(where)
         view.embed_model = self.embed_model
         return view
 
     def add(self, items: Any, *, edges: Iterable[Edge] = ()) -> list[str]:
-        """Add LlamaIndex documents, which are cut by `SageNodeParser`, LlamaIndex
-        nodes, or items of graphret, each in place of all that was made of it before.
+        """Add LlamaIndex documents or nodes, or graphret items, replacing earlier ones.
+
+        Documents are split by `SageNodeParser`.
         """
         listed = items if isinstance(items, Corpus) else list(items)
         if isinstance(listed, Corpus) or not any(
-            isinstance(one, BaseNode) for one in listed
+            isinstance(item, BaseNode) for item in listed
         ):
             return super().add(listed, edges=edges)
-        whole = [one for one in listed if isinstance(one, Document)]
-        parts = [one for one in listed if not isinstance(one, Document)]
-        nodes = [*SageNodeParser().get_nodes_from_documents(whole), *parts]
-        ids = [document.doc_id for document in whole]
+        documents = [item for item in listed if isinstance(item, Document)]
+        parts = [item for item in listed if not isinstance(item, Document)]
+        nodes = [*SageNodeParser().get_nodes_from_documents(documents), *parts]
+        ids = [document.doc_id for document in documents]
         return self._put(_own(nodes), edges, ids, replace_documents=True)
 
     def add_nodes(
@@ -287,19 +286,17 @@ class SageGraph(graphret.SageGraph):
         return self._put(_own(listed), edges, changed, replace_documents)
 
     def _changed_documents(self, nodes: Iterable[BaseNode]) -> list[str]:
-        """Return the ids of the documents of which nodes have another hash than the
-        graph's nodes of them.
-        """
+        """Return the ids of documents whose hash differs from that in the graph."""
         hashes = {
             source.node_id: source.hash
             for node in nodes
             if (source := node.source_node) is not None and source.hash
         }
-        known = (source_of(node) for node in self.nodes) if hashes else ()
+        sources = (source_of(node) for node in self.nodes) if hashes else ()
         return list(
             {
                 source.node_id
-                for source in known
+                for source in sources
                 if source is not None
                 and source.hash
                 and hashes.get(source.node_id, source.hash) != source.hash
@@ -307,9 +304,7 @@ class SageGraph(graphret.SageGraph):
         )
 
     def refresh_from_index(self, index: VectorStoreIndex) -> Changes:
-        """Bring the graph up to date with an index, and say what was added, changed and
-        deleted.
-        """
+        """Update the graph from an index; return what was added, changed, deleted."""
         return self.refresh(_own(nodes_of(index)))
 
     def as_retriever(
@@ -413,9 +408,9 @@ class SageGraph(graphret.SageGraph):
             For any other `chat_mode`; LlamaIndex has agents and other engines that take
             ``as_tool()`` and ``as_query_engine()``.
         """
-        known = ChatMode.CONDENSE_PLUS_CONTEXT, ChatMode.CONTEXT
-        if chat_mode not in known:
-            modes = " or ".join(repr(mode.value) for mode in known)
+        supported = ChatMode.CONDENSE_PLUS_CONTEXT, ChatMode.CONTEXT
+        if chat_mode not in supported:
+            modes = " or ".join(repr(mode.value) for mode in supported)
             raise InvalidInput(f"chat_mode: expected {modes}, got {chat_mode!r}")
         engine: type[CondensePlusContextChatEngine | ContextChatEngine] = (
             ContextChatEngine
@@ -444,8 +439,7 @@ class SageGraph(graphret.SageGraph):
         ranking: Ranking | str | None = None,
         node_postprocessors: Sequence[BaseNodePostprocessor] = (),
     ) -> GraphTool:
-        """Return the graph as a tool for an agent, which reads the nodes that are
-        found.
+        """Return the graph as a tool for an agent, which reads the nodes found.
 
         Parameters
         ----------
@@ -467,46 +461,42 @@ class SageGraph(graphret.SageGraph):
 
 
 def nodes_of(index: VectorStoreIndex) -> list[BaseNode]:
-    """Return the nodes of a vector index, from its docstore or from its vector
-    store.
-    """
+    """Return the nodes of a vector index, from its docstore or its vector store."""
     if not isinstance(index, VectorStoreIndex):
         raise InvalidInput(
             f"index: expected a VectorStoreIndex, got {type(index).__name__}"
         )
     ids = list(index.index_struct.nodes_dict.values())
-    found: list[BaseNode] = (
+    in_docstore: list[BaseNode] = (
         index.docstore.get_nodes(ids, raise_error=False) if ids else []
     )
-    if found and len(found) == len(ids):
-        return found
+    if in_docstore and len(in_docstore) == len(ids):
+        return in_docstore
     try:
         stored = list(index.vector_store.get_nodes(node_ids=ids or None))
     except (NotImplementedError, AttributeError, TypeError, ValueError):
         stored = []
-    if not stored and not found:
+    if not stored and not in_docstore:
         name = type(index.vector_store).__name__
         raise InvalidInput(
-            f"index: it holds no nodes, or {name} does not list them: use"
+            f"index: it has no nodes, or {name} does not list them: use"
             " SageGraph.from_nodes"
         )
-    return list({node.node_id: node for node in [*found, *stored]}.values())
+    return list({node.node_id: node for node in [*in_docstore, *stored]}.values())
 
 
 def without_parents(nodes: Iterable[Any]) -> list[Any]:
-    """Return nodes without those of which a child is among them, whose text would be
-    there twice.
-    """
+    """Return nodes without parents of others, whose text would occur twice."""
     listed = list(nodes)
-    ids = {one.node_id for one in listed if isinstance(one, BaseNode)}
+    ids = {node.node_id for node in listed if isinstance(node, BaseNode)}
     return [
-        one
-        for one in listed
-        if not isinstance(one, BaseNode)
-        or not any(child.node_id in ids for child in one.child_nodes or ())
+        node
+        for node in listed
+        if not isinstance(node, BaseNode)
+        or not any(child.node_id in ids for child in node.child_nodes or ())
     ]
 
 
 def _own(nodes: Iterable[BaseNode]) -> list[Node]:
-    """Return nodes as graphret's, without the evidence of an earlier retrieval."""
+    """Return nodes as graphret nodes, without the evidence of earlier retrievals."""
     return [from_llama_node(mark(node, ())) for node in without_parents(nodes)]

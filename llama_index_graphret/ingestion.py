@@ -17,23 +17,22 @@ from llama_index_graphret.retriever import require_graph
 
 
 class SageIngestion(TransformComponent):
-    """Add the nodes that go through an `IngestionPipeline` to a graph; they go on as
-    they came.
+    """Add the nodes of an `IngestionPipeline` to a graph, and pass them on unchanged.
 
-    Put it behind the step that cuts documents, or behind the one that embeds them.
+    Put it after the step that splits documents, or after the one that embeds nodes.
 
     Parameters
     ----------
     graph
-        The graph, such as one of what an earlier run returned. `SageGraph.add_nodes`
-        says what becomes of the nodes that a document had before. Save the graph when
-        the pipeline is done.
+        The graph, for example the one built from an earlier run. `SageGraph.add_nodes`
+        says what happens to the previous nodes of a document. Save the graph when the
+        pipeline is done.
 
     Raises
     ------
     InvalidInput
-        When the pipeline runs in other processes (``num_workers``), whose graph would
-        be another one.
+        If the pipeline runs in other processes (``num_workers``), which would change a
+        copy of the graph.
     """
 
     graph: SkipValidation[Any] = Field(
@@ -52,17 +51,17 @@ class SageIngestion(TransformComponent):
         """Add the nodes to the graph, and return them."""
         if os.getpid() != self._process:
             raise InvalidInput(
-                "num_workers: SageIngestion expected the process that made it, got"
-                " another; run it as a step of a pipeline of one process"
+                "num_workers: SageIngestion only runs in the process that created it;"
+                " run its pipeline without worker processes"
             )
         if nodes:
             self.graph.add_nodes(nodes)
         return nodes
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
-        """Return what a pipeline's cache knows the step by.
+        """Return the step's key for a pipeline's cache.
 
-        It is another each time, so that the cache never leaves the step out: the graph
-        may have lost since what it was given.
+        It is different each time, so that the cache never skips the step: the graph may
+        have lost the nodes in the meantime.
         """
         return super().to_dict(**kwargs) | {"call": uuid.uuid4().hex}

@@ -314,7 +314,7 @@ class SparkRetriever(CoreRetriever):
     Raises
     ------
     InvalidInput
-        When the store answers no Cypher or is a view.
+        If the store does not run Cypher or is a view.
     """
 
     def __init__(
@@ -382,7 +382,7 @@ def ark_tools(
     if where is not None:
         store, index = store.view(where), index.view(where)
     toolbox = Toolbox(store, index, settings or ArkSettings())
-    return [_tool(toolbox, one) for one in toolbox.operations]
+    return [_tool(toolbox, operation) for operation in toolbox.operations]
 
 
 def _tool(toolbox: Toolbox, tool: Tool) -> FunctionTool:

@@ -1,6 +1,4 @@
-"""Nodes both ways, losing nothing: LlamaIndex nodes as graphret nodes, and graphret
-nodes as LlamaIndex nodes.
-"""
+"""Lossless conversion between LlamaIndex nodes and graphret nodes."""
 
 from __future__ import annotations
 
@@ -31,10 +29,10 @@ from graphret.corpus.names import given_name
 from graphret.corpus.temporal import as_given, with_iso_text
 from graphret.types import Node, require_id
 
-#: The metadata key under which a LlamaIndex node keeps what graphret knows of it, as
-#: JSON; neither the LLM nor the embedding model is shown it.
-KEPT = "graphret"
-#: The property under which a graphret node keeps the LlamaIndex node that it was, but
+#: The metadata key under which a LlamaIndex node stores what graphret knows of it, as
+#: JSON; it is not shown to the LLM or the embedding model.
+STORED = "graphret"
+#: The property under which a graphret node stores its original LlamaIndex node, except
 #: for its id, text and embedding.
 ORIGIN = "llama_index"
 #: The property in which nodes of a property graph keep their embedding.
@@ -45,7 +43,7 @@ CLASSES: dict[str, type[BaseNode]] = {
     for kind in (TextNode, IndexNode, ImageNode, MediaNode, Document, ImageDocument)
 }
 
-_MADE = frozenset(
+_INTERNAL = frozenset(
     {
         "source_id",
         EXTRACTED,
@@ -53,11 +51,11 @@ _MADE = frozenset(
         "introduction",
         "column_descriptions",
         ORIGIN,
-        KEPT,
+        STORED,
     }
 )
-_MADE_PREFIXES = ("chunk_", "table_")
-_SAID_IN_TEXT = ("title", "section")  # of a table
+_INTERNAL_PREFIXES = ("chunk_", "table_")
+_STATED_IN_TEXT = ("title", "section")  # of a table
 _CONTENT = (  # where LlamaIndex's property graphs keep the rest of a chunk
     "_node_content"
 )
@@ -90,8 +88,7 @@ def to_llama_node(node: Node, content: str | None = None) -> BaseNode:
 
 
 def from_llama_node(node: BaseNode) -> Node:
-    """Return a LlamaIndex node as a graphret node, so that `to_llama_node` gives it
-    back.
+    """Return a LlamaIndex node as a graphret node, which `to_llama_node` reverses.
 
     The metadata become properties, so that filters find them, dates and times as ISO's
     text; the source document's id becomes ``source_id``. The name is the title in the
@@ -102,19 +99,26 @@ def from_llama_node(node: BaseNode) -> Node:
     metadata = with_iso_text(node.metadata)
     properties = checked_metadata(metadata, f"node {node_id!r}", reserved=False)
     text = node.get_content(metadata_mode=MetadataMode.NONE)
-    if (kept := _kept(node)) is not None:
-        own = {key: value for key, value in properties.items() if key != KEPT} | kept[
-            "properties"
-        ]
-        made = Node(
-            node_id, tuple(kept["labels"]), kept["name"], kept.get("text", text), own
+    if (stored := _stored(node)) is not None:
+        own_properties = {
+            key: value for key, value in properties.items() if key != STORED
+        } | stored["properties"]
+        converted = Node(
+            node_id,
+            tuple(stored["labels"]),
+            stored["name"],
+            stored.get("text", text),
+            own_properties,
         )
         return (
-            made
-            if _text_node(made, text) == node
-            else replace(made, properties={**own, ORIGIN: _origin(node, made.text)})
+            converted
+            if _text_node(converted, text) == node
+            else replace(
+                converted,
+                properties={**own_properties, ORIGIN: _origin(node, converted.text)},
+            )
         )
-    made = Node(
+    converted = Node(
         node_id,
         ("Document",),
         given_name(properties),
@@ -122,54 +126,56 @@ def from_llama_node(node: BaseNode) -> Node:
         {**properties, ORIGIN: _origin(node, text)},
     )
     start = getattr(node, "start_char_idx", None)
-    return placed(made, node.ref_doc_id, start if node.ref_doc_id else None)
+    return placed(converted, node.ref_doc_id, start if node.ref_doc_id else None)
 
 
 def source_of(node: Node) -> RelatedNodeInfo | None:
-    """Return what a graphret node that came from LlamaIndex knows of its document:
-    among it, the hash.
-    """
+    """Return a node's source document (with its hash) if it came from LlamaIndex."""
     origin = node.properties.get(ORIGIN)
     related = origin.get("relationships") if isinstance(origin, Mapping) else None
     source = related.get(NodeRelationship.SOURCE.value) if related else None
     return RelatedNodeInfo.from_dict(source) if isinstance(source, dict) else None
 
 
-def _to_json(kept: Mapping[str, Any]) -> str:
-    return json.dumps(kept, ensure_ascii=False, separators=(",", ":"), default=dict)
+def _to_json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
 
 
 def _text_node(node: Node, content: str | None = None) -> TextNode:
-    given = dict(node.properties)
-    vector = given.pop(EMBEDDING) if isinstance(given.get(EMBEDDING), list) else None
-    made = _MADE.union(given.get(EXTRACTED, ()))
-    shown = {
+    properties = dict(node.properties)
+    vector = (
+        properties.pop(EMBEDDING)
+        if isinstance(properties.get(EMBEDDING), list)
+        else None
+    )
+    internal = _INTERNAL.union(properties.get(EXTRACTED, ()))
+    metadata = {
         key: value
-        for key, value in given.items()
-        if key not in made
-        and not key.startswith(_MADE_PREFIXES)
+        for key, value in properties.items()
+        if key not in internal
+        and not key.startswith(_INTERNAL_PREFIXES)
         and value is not None
         and value != ""
     }
-    rest = {key: value for key, value in given.items() if key not in shown}
-    kept: dict[str, Any] = {
+    hidden = {key: value for key, value in properties.items() if key not in metadata}
+    stored: dict[str, Any] = {
         "labels": list(node.labels),
         "name": node.name,
-        "properties": rest,
+        "properties": hidden,
     }
-    # without a text retrievers that compare texts take all entities for one
+    # retrievers that compare texts would take all entities without one for the same
     text = node.text or node.name if content is None else content
     if text != node.text:
-        kept["text"] = node.text
-    in_table = _SAID_IN_TEXT if "table_rows" in given else ()
-    said = [
+        stored["text"] = node.text
+    in_table = _STATED_IN_TEXT if "table_rows" in properties else ()
+    in_text = [
         key
-        for key in shown
+        for key in metadata
         if node.is_row or (text != node.text and f"\n{key}: " in text)
     ]
-    excluded = [KEPT, *(key for key in in_table if key in shown), *said]
+    excluded = [STORED, *(key for key in in_table if key in metadata), *in_text]
     source, start, end = (
-        given.get(key) for key in ("source_id", "chunk_start", "chunk_end")
+        properties.get(key) for key in ("source_id", "chunk_start", "chunk_end")
     )
     relations = {}
     if isinstance(source, str) and source:
@@ -180,7 +186,7 @@ def _text_node(node: Node, content: str | None = None) -> TextNode:
         id_=node.id,
         text=text,
         embedding=vector,
-        metadata={**shown, KEPT: _to_json(kept)},
+        metadata={**metadata, STORED: _to_json(stored)},
         excluded_llm_metadata_keys=excluded,
         excluded_embed_metadata_keys=list(excluded),
         relationships=relations,
@@ -190,7 +196,7 @@ def _text_node(node: Node, content: str | None = None) -> TextNode:
 
 
 def _origin(node: BaseNode, text: str) -> dict[str, Any]:
-    """Return what makes a node again, but for its id, its embedding and this text."""
+    """Return what restores a node, except for its id, its embedding and this text."""
     left_out = {"id_", "embedding", "obj"} | (
         {"text"} if getattr(node, "text", None) == text else set()
     )
@@ -202,18 +208,16 @@ def _origin(node: BaseNode, text: str) -> dict[str, Any]:
     data["class_name"] = next(
         name
         for base in type(node).__mro__
-        for name, known in CLASSES.items()
-        if base is known
+        for name, node_class in CLASSES.items()
+        if base is node_class
     )
     return data
 
 
-def _kept(node: BaseNode) -> dict[str, Any] | None:
-    """Return what graphret keeps in a node's metadata; the entry may be somebody
-    else's.
-    """
+def _stored(node: BaseNode) -> dict[str, Any] | None:
+    """Return what graphret stored in a node's metadata, if the entry is graphret's."""
     try:
-        kept = json.loads(node.metadata[KEPT])
+        stored = json.loads(node.metadata[STORED])
     except (TypeError, ValueError, KeyError):
         return None
-    return kept if isinstance(kept, dict) and "labels" in kept else None
+    return stored if isinstance(stored, dict) and "labels" in stored else None

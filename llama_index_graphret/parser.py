@@ -1,4 +1,4 @@
-"""`SageNodeParser`: documents and the tables in them, cut as SAGE cuts them."""
+"""`SageNodeParser`: documents and their tables, split as in SAGE."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from llama_index_graphret.nodes import to_llama_node
 
 
 class SageNodeParser(NodeParser):
-    """Cut documents into chunks at sentences, and the tables in them into segments of 5
-    to 10 rows (SAGE, 2.1 A).
+    """Split documents at sentences, and their tables into 5 to 10 rows (SAGE, 2.1 A).
 
-    Nodes keep what graphret knows of them (rows, header, section) in one metadata entry
-    that neither the LLM nor the embedding model is shown, so that
+    Nodes store what graphret knows of them (rows, header, section) in one metadata
+    entry that is not shown to the LLM or the embedding model, so that
     `SageGraph.from_nodes` and `from_index` link single rows. They have the
     relationships SOURCE, PREVIOUS and NEXT, character positions in their document, and
     ids made from the document's: ``"{id}#{i}"``, and ``"{id}/table-{t}#{i}"`` for
@@ -92,4 +91,4 @@ class SageNodeParser(NodeParser):
 
 def _items(document: BaseNode) -> Iterable[Item]:
     text, name = document.get_content(metadata_mode=MetadataMode.NONE), document.node_id
-    return items_of(text, document.metadata, name, kept=False)
+    return items_of(text, document.metadata, name, keep_metadata=False)

@@ -38,7 +38,7 @@ from graphret.stores.base import GraphStore
 from graphret.trace import Trace
 from graphret.types import Hit, Retrieval, Signals
 from graphret.where import Where
-from llama_index_graphret.adapters import as_seeds, asked, hits_of
+from llama_index_graphret.adapters import answering, as_seeds, hits_of
 from llama_index_graphret.evidence import (
     SageNodeWithScore,
     SageRetrievalEvent,
@@ -47,15 +47,13 @@ from llama_index_graphret.evidence import (
 )
 from llama_index_graphret.filters import FiltersLike, to_where
 from llama_index_graphret.nodes import to_llama_node
-from llama_index_graphret.retriever import meant_by, require_graph, top_k
+from llama_index_graphret.retriever import for_bundle, require_graph, top_k
 
 dispatcher = get_dispatcher(__name__)
 
 
 class CorePostprocessor(CheckedKeywords, BaseNodePostprocessor):
-    """A graphret retriever over the nodes that were handed in, as a postprocessor:
-    written once for sync and async.
-    """
+    """A postprocessor that runs a graphret retriever over its input nodes."""
 
     top_n: int = Field(default=10, description="How many nodes are returned, in total.")
     on_failure: str = Field(default="fallback", description="'fallback' or 'raise'.")
@@ -65,8 +63,8 @@ class CorePostprocessor(CheckedKeywords, BaseNodePostprocessor):
     method: str = Field(
         default="", description="What orders the nodes, as events name it."
     )
-    # Whether nothing comes of no nodes.
-    _given_only: ClassVar[bool] = True
+    # Whether no input nodes means no output.
+    _needs_nodes: ClassVar[bool] = True
 
     @dispatcher.span
     def _postprocess_nodes(
@@ -81,37 +79,42 @@ class CorePostprocessor(CheckedKeywords, BaseNodePostprocessor):
         return await adrive(self._steps(nodes, query_bundle))
 
     def _steps(
-        self, nodes: list[NodeWithScore], asking: QueryBundle | None
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
     ) -> Generator[Any, Any, list[NodeWithScore]]:
-        if not nodes and self._given_only:
+        if not nodes and self._needs_nodes:
             return []
-        if asking is None:
+        if query_bundle is None:
             raise InvalidInput(
                 f"query: {self.class_name()} needs the question, as query_bundle or"
                 " query_str"
             )
         dispatcher.event(
             ReRankStartEvent(
-                query=asking, nodes=nodes, top_n=self.top_n, model_name=self.method
+                query=query_bundle,
+                nodes=nodes,
+                top_n=self.top_n,
+                model_name=self.method,
             )
         )
-        given = GivenNodes(nodes)
-        core = self._retriever(given, asking)
-        question = asking.query_str, self.top_n, self.where
-        with asked(asking):
-            found = yield Call(
+        inputs = InputNodes(nodes)
+        core = self._retriever(inputs, query_bundle)
+        question = query_bundle.query_str, self.top_n, self.where
+        with answering(query_bundle):
+            retrieval = yield Call(
                 lambda: core.retrieve(*question), lambda: core.aretrieve(*question)
             )
         # neighbors may have to be read from a database
-        merged: list[NodeWithScore] = yield Compute(lambda: self._merged(given, found))
-        dispatcher.event(SageRetrievalEvent.of(found))
+        merged: list[NodeWithScore] = yield Compute(
+            lambda: self._merged(inputs, retrieval)
+        )
+        dispatcher.event(SageRetrievalEvent.of(retrieval))
         dispatcher.event(ReRankEndEvent(nodes=merged))
         return merged
 
-    def _retriever(self, given: GivenNodes, asking: QueryBundle) -> Retriever:
+    def _retriever(self, inputs: InputNodes, query_bundle: QueryBundle) -> Retriever:
         raise NotImplementedError
 
-    def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
+    def _merged(self, inputs: InputNodes, retrieval: Retrieval) -> list[NodeWithScore]:
         raise NotImplementedError
 
 
@@ -197,40 +200,42 @@ class SageExpansion(CorePostprocessor):
     def class_name(cls) -> str:
         return "SageExpansion"
 
-    def _retriever(self, given: GivenNodes, asking: QueryBundle) -> Retriever:
+    def _retriever(self, inputs: InputNodes, query_bundle: QueryBundle) -> Retriever:
         if self.index is not None:
             over_store = Expand(
-                given,
+                inputs,
                 self.graph,
                 self.index,
                 ranking=self.ranking,
                 on_failure=self.on_failure,
             )
-            return meant_by(over_store, asking)
+            return for_bundle(over_store, query_bundle)
         expanded: Retriever = self.graph.retriever(
-            self.ranking, seeds=given, on_failure=self.on_failure
+            self.ranking, seeds=inputs, on_failure=self.on_failure
         )
-        return meant_by(expanded, asking)
+        return for_bundle(expanded, query_bundle)
 
-    def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
-        hits = [hit for hit in found if self.fill or not hit.fill]
-        there = {hit.id for hit in hits} | self._held(given)
-        merged = given.all_dressed(hits, found, self._content())
-        for place, hit in enumerate(given.hits):
+    def _merged(self, inputs: InputNodes, retrieval: Retrieval) -> list[NodeWithScore]:
+        hits = [hit for hit in retrieval if self.fill or not hit.fill]
+        ranked_ids = {hit.id for hit in hits} | self._ids_in_graph(inputs)
+        merged = inputs.output_nodes(hits, retrieval, self._content())
+        for place, hit in enumerate(inputs.hits):
             hidden = self.where is not None and not self.where.matches(hit.node)
-            if hit.id in there or hidden:
+            if hit.id in ranked_ids or hidden:
                 continue
             if merged:
-                near = merged[min(max(place - 1, 0), len(merged) - 1)]
-                hit = replace(hit, score=near.raw_score or 0.0, relevance=near.score)
-            merged.insert(place, given.dressed(hit, found))
+                neighbor = merged[min(max(place - 1, 0), len(merged) - 1)]
+                hit = replace(
+                    hit, score=neighbor.raw_score or 0.0, relevance=neighbor.score
+                )
+            merged.insert(place, inputs.output_node(hit, retrieval))
         return list(merged[: self.top_n])
 
-    def _held(self, given: GivenNodes) -> set[str]:
-        """The ids of those of the nodes that the graph holds."""
-        ids = [hit.id for hit in given.hits]
+    def _ids_in_graph(self, inputs: InputNodes) -> set[str]:
+        """Return the ids of the input nodes that are in the graph."""
+        ids = [hit.id for hit in inputs.hits]
         if self.index is None:
-            return {one for one in ids if one in self.graph.nodes}
+            return {node_id for node_id in ids if node_id in self.graph.nodes}
         return {node.id for node in self.graph.get(ids) if node is not None}
 
     def _content(self) -> NodeContent:
@@ -239,8 +244,9 @@ class SageExpansion(CorePostprocessor):
 
 
 class GraphReranker(CorePostprocessor):
-    """Order nodes by a model that reads question and node together; evidence is kept
-    and gains the rank before.
+    """Rerank nodes by a model that reads question and node together.
+
+    Evidence is kept, and the previous rank is added to it.
 
     The model reads a node as graphret has it, its name, then its text, behind the row
     or the words of the node by which a graphret retriever found it; its order is fused
@@ -298,10 +304,10 @@ class GraphReranker(CorePostprocessor):
     def class_name(cls) -> str:
         return "GraphReranker"
 
-    def _retriever(self, given: GivenNodes, asking: QueryBundle) -> Retriever:
-        depth = len(given.hits)
+    def _retriever(self, inputs: InputNodes, query_bundle: QueryBundle) -> Retriever:
+        depth = len(inputs.hits)
         return Rerank(
-            given,
+            inputs,
             self.reranker,
             depth=depth,
             weight=self.weight,
@@ -309,13 +315,15 @@ class GraphReranker(CorePostprocessor):
             on_failure=self.on_failure,
         )
 
-    def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
-        return [given.dressed(replace(hit, relevance=None), found) for hit in found]
+    def _merged(self, inputs: InputNodes, retrieval: Retrieval) -> list[NodeWithScore]:
+        return [
+            inputs.output_node(replace(hit, relevance=None), retrieval)
+            for hit in retrieval
+        ]
 
 
 class RRFFusion(CorePostprocessor):
-    """Fuse the nodes of an existing query engine with what a graph or another retriever
-    finds, by reciprocal ranks.
+    """Fuse the nodes of a query engine with another retriever's, by reciprocal ranks.
 
     ``score(d) = Σ_i weight_i / (rrf_k + rank_i(d))``. Nodes that were handed in come
     out as they were, with the same hash and texts. Where none were, the other's come
@@ -346,7 +354,7 @@ class RRFFusion(CorePostprocessor):
         default=(1.0, 1.0), description="Of the nodes, and of the retriever."
     )
     rrf_k: float = Field(default=60.0, ge=0, description="Of reciprocal ranks.")
-    _given_only: ClassVar[bool] = False
+    _needs_nodes: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -378,25 +386,30 @@ class RRFFusion(CorePostprocessor):
     def class_name(cls) -> str:
         return "RRFFusion"
 
-    def _retriever(self, given: GivenNodes, asking: QueryBundle) -> Retriever:
+    def _retriever(self, inputs: InputNodes, query_bundle: QueryBundle) -> Retriever:
         return Fuse(
-            [given, meant_by(self.retriever, asking)],
+            [inputs, for_bundle(self.retriever, query_bundle)],
             weights=self.weights,
             rrf_k=self.rrf_k,
             on_failure=self.on_failure,
         )
 
-    def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
-        return [given.dressed(replace(hit, relevance=None), found) for hit in found]
+    def _merged(self, inputs: InputNodes, retrieval: Retrieval) -> list[NodeWithScore]:
+        return [
+            inputs.output_node(replace(hit, relevance=None), retrieval)
+            for hit in retrieval
+        ]
 
 
-class GivenNodes(Retriever):
-    """Nodes that were handed in, as the answer to any question."""
+class InputNodes(Retriever):
+    """The input nodes, as the answer to any question."""
 
     name = "given"
 
     def __init__(self, nodes: Sequence[NodeWithScore]) -> None:
-        self.nodes = {one.node.node_id: one for one in reversed(nodes)}
+        self.nodes = {
+            scored_node.node.node_id: scored_node for scored_node in reversed(nodes)
+        }
         self.hits = hits_of(nodes)
         earlier = retrieval_of(nodes)
         self.trace = earlier.trace if earlier else Trace()
@@ -406,26 +419,33 @@ class GivenNodes(Retriever):
         signals = Signals(candidates=len(self.hits), walked_edges=False)
         return Retrieval(query, k, hits, signals, Trace(list(self.trace.stages)))
 
-    def all_dressed(
-        self, hits: Sequence[Hit], found: Retrieval, content: NodeContent
+    def output_nodes(
+        self, hits: Sequence[Hit], retrieval: Retrieval, content: NodeContent
     ) -> list[SageNodeWithScore]:
-        """Return hits as `dressed` does, new ones with what a model reads of them."""
+        """Return hits as `output_node` does, new ones with their text for a model."""
         fresh = [hit.node for hit in hits if hit.id not in self.nodes]
         texts = dict(
             zip([node.id for node in fresh], content.texts(fresh), strict=True)
         )
-        return [self.dressed(hit, found, texts.get(hit.id)) for hit in hits]
+        return [self.output_node(hit, retrieval, texts.get(hit.id)) for hit in hits]
 
-    def dressed(
-        self, hit: Hit, found: Retrieval, text: str | None = None
+    def output_node(
+        self, hit: Hit, retrieval: Retrieval, text: str | None = None
     ) -> SageNodeWithScore:
-        """Return a hit as the node that was handed in, or as the graph has it, with the
-        evidence from before.
+        """Return a hit as its input node or, if new, as the graph's node.
+
+        The earlier evidence is kept.
         """
-        given = self.nodes.get(hit.id)
-        if given is None:
-            return SageNodeWithScore.of(hit, to_llama_node(hit.node, text), found)
-        earlier = (one for one in evidence_of(given) if one not in hit.evidence)
+        scored_node = self.nodes.get(hit.id)
+        if scored_node is None:
+            return SageNodeWithScore.of(hit, to_llama_node(hit.node, text), retrieval)
+        earlier = (
+            evidence
+            for evidence in evidence_of(scored_node)
+            if evidence not in hit.evidence
+        )
         return SageNodeWithScore.of(
-            replace(hit, evidence=(*hit.evidence, *earlier)), given.node, found
+            replace(hit, evidence=(*hit.evidence, *earlier)),
+            scored_node.node,
+            retrieval,
         )

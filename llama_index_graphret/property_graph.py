@@ -1,6 +1,4 @@
-"""Graphret stores as LlamaIndex property graphs and the other way, and the nodes and
-relations between them.
-"""
+"""Conversion between graphret stores and LlamaIndex property graphs."""
 
 from __future__ import annotations
 
@@ -53,8 +51,7 @@ _log = logging.getLogger(__name__)
 
 
 class GraphNode(EntityNode):
-    """An entity with an id of its own, all its labels and its text, which `EntityNode`
-    has no place for.
+    """An entity with its own id, all labels and a text, which `EntityNode` lacks.
 
     Two films that are both called “King Kong” stay two: ``GraphNode(id_="m1",
     name="King Kong", label="Film")``.
@@ -79,19 +76,17 @@ class GraphRelation(Relation):
 
 
 def to_labelled(node: Node) -> LabelledNode:
-    """Return a graphret node as LlamaIndex has it: a chunk where it is a text without a
-    name, else a `GraphNode`.
-    """
+    """Return a `ChunkNode` for a text without a name, and otherwise a `GraphNode`."""
     properties = dict(node.properties)
-    own: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "label": node.label,
         "embedding": properties.pop(EMBEDDING, None),
         "properties": properties,
     }
     if len(node.labels) <= 1 and node.text and not node.name:
-        return ChunkNode(id_=node.id, text=node.text, **own)
+        return ChunkNode(id_=node.id, text=node.text, **fields)
     return GraphNode(
-        id_=node.id, name=node.name, text=node.text, labels=node.labels, **own
+        id_=node.id, name=node.name, text=node.text, labels=node.labels, **fields
     )
 
 
@@ -153,9 +148,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
     def get(
         self, properties: dict[str, Any] | None = None, ids: list[str] | None = None
     ) -> list[LabelledNode]:
-        """Return the nodes that have all of `properties` and one of `ids`; all nodes
-        where neither is given.
-        """
+        """Return the nodes with all `properties` and one of `ids`, or all nodes."""
         condition = to_where(properties or None)
         if ids is None:
             return [
@@ -165,7 +158,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
             ]
         return [
             to_labelled(node)
-            for node in self._found(ids)
+            for node in self._existing(ids)
             if condition is None or condition.matches(node)
         ]
 
@@ -176,10 +169,10 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         properties: dict[str, Any] | None = None,
         ids: list[str] | None = None,
     ) -> list[Triplet]:
-        """Return the triplets that satisfy everything given, none where nothing is.
+        """Return the triplets that match all arguments; without arguments, none.
 
-        One of the ends has one of the names or ids; one of the ends, or the relation,
-        has all of the properties.
+        One of the two nodes has one of the names or ids; one of the nodes, or the
+        relation, has all properties.
         """
         if (
             entity_names is None
@@ -188,12 +181,14 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
             and relation_names is None
         ):
             return []
-        named = (
+        ids_by_name = (
             None
             if entity_names is None
-            else {node.id for node in self._named(entity_names)}
+            else {node.id for node in self._nodes_named(entity_names)}
         )
-        anchors = [set(ends) for ends in (ids, named) if ends is not None]
+        anchors = [
+            set(node_ids) for node_ids in (ids, ids_by_name) if node_ids is not None
+        ]
         if anchors:
             edges = self.store.neighbors(sorted(anchors[0]), relations=relation_names)
         else:
@@ -202,18 +197,20 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
                 for block in self.store.edges(relations=relation_names)
                 for edge in block
             ]
-        found = self._triplets(
+        triplets = self._triplets(
             [
                 e
                 for e in edges
-                if all(e.source in ends or e.target in ends for ends in anchors)
+                if all(
+                    e.source in node_ids or e.target in node_ids for node_ids in anchors
+                )
             ]
         )
-        asked = (properties or {}).items()
+        required = (properties or {}).items()
         return [
             triplet
-            for triplet in found
-            if any(asked <= one.properties.items() for one in triplet)
+            for triplet in triplets
+            if any(required <= part.properties.items() for part in triplet)
         ]
 
     def get_rel_map(
@@ -223,39 +220,36 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         limit: int = 30,
         ignore_rels: list[str] | None = None,
     ) -> list[Triplet]:
-        """Return the triplets within `depth` steps of nodes, in either direction,
-        nearest first, at most `limit`.
+        """Return at most `limit` triplets within `depth` steps of nodes, nearest first.
 
-        ``ignore_rels`` do not count, nor does ``MENTIONS``.
+        Both directions count; ``ignore_rels`` and ``MENTIONS`` do not.
         """
         ignored = {MENTIONS, *(ignore_rels or ())}
         relations = [
             name for name in self.get_schema().relation_names if name not in ignored
         ]
         frontier = [from_labelled(node).id for node in graph_nodes]
-        seen, found = set[str](), dict[tuple[Any, ...], Edge]()
+        visited, edges_by_identity = set[str](), dict[tuple[Any, ...], Edge]()
         for _ in range(depth):
-            if not frontier or len(found) >= limit:
+            if not frontier or len(edges_by_identity) >= limit:
                 break
-            seen.update(frontier)
+            visited.update(frontier)
             edges = self.store.neighbors(frontier, relations=relations, limit=limit)
-            found |= {edge.identity: edge for edge in edges}
-            ends = dict.fromkeys(
-                end for edge in edges for end in (edge.source, edge.target)
+            edges_by_identity |= {edge.identity: edge for edge in edges}
+            reached = dict.fromkeys(
+                node_id for edge in edges for node_id in (edge.source, edge.target)
             )
-            frontier = [end for end in ends if end not in seen]
-        return self._triplets(list(found.values())[:limit])
+            frontier = [node_id for node_id in reached if node_id not in visited]
+        return self._triplets(list(edges_by_identity.values())[:limit])
 
     def get_llama_nodes(self, node_ids: list[str]) -> list[BaseNode]:
-        """Return the nodes that say something as LlamaIndex's text nodes."""
+        """Return the nodes that have a text as LlamaIndex's text nodes."""
         return [
-            to_llama_node(_bare(node)) for node in self._found(node_ids) if node.text
+            to_llama_node(_bare(node)) for node in self._existing(node_ids) if node.text
         ]
 
     def upsert_nodes(self, nodes: Sequence[LabelledNode]) -> None:
-        """Add nodes, or replace those of the same id; of several with one id in `nodes`
-        the last counts.
-        """
+        """Add nodes, or replace those with the same id; the last duplicate counts."""
         fresh = {node.id: node for node in map(from_labelled, nodes)}
         self._write(
             fresh,
@@ -267,31 +261,36 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         )
 
     def upsert_relations(self, relations: list[Relation]) -> None:
-        """Add relations, or replace those between the same nodes; an end that is not
-        there becomes an entity.
+        """Add relations, or replace those between the same nodes.
+
+        A missing node becomes an entity.
         """
-        edges, said = list[Edge](), list[tuple[Any, str]]()
-        for one in relations:
-            ends, chunk = (
-                (one.source_id, one.target_id),
-                one.properties.get(TRIPLET_SOURCE_KEY),
+        edges, mentions = list[Edge](), list[tuple[Any, str]]()
+        for relation in relations:
+            pair, chunk = (
+                (relation.source_id, relation.target_id),
+                relation.properties.get(TRIPLET_SOURCE_KEY),
             )
             edges.append(
                 Edge(
-                    ends[0],
-                    one.label,
-                    ends[1],
-                    getattr(one, "weight", 1.0),
-                    dict(one.properties),
+                    pair[0],
+                    relation.label,
+                    pair[1],
+                    getattr(relation, "weight", 1.0),
+                    dict(relation.properties),
                 )
             )
-            said += [(chunk, end) for end in ends if chunk not in ends]
-        ends_ = sorted({end for edge in edges for end in (edge.source, edge.target)})
-        known = {node.id for node in self._found(ends_)}
+            mentions += [(chunk, end) for end in pair if chunk not in pair]
+        node_ids = sorted({end for edge in edges for end in (edge.source, edge.target)})
+        existing = {node.id for node in self._existing(node_ids)}
         self._write(
-            {end: Node(end, ("entity",), end) for end in ends_ if end not in known},
+            {
+                end: Node(end, ("entity",), end)
+                for end in node_ids
+                if end not in existing
+            },
             edges,
-            said,
+            mentions,
         )
 
     def delete(
@@ -301,15 +300,15 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         properties: dict[str, Any] | None = None,
         ids: list[str] | None = None,
     ) -> None:
-        """Take away nodes by name, by id and by properties, and relations by name;
-        unknown ones are ignored.
-        """
-        gone = (
-            {node.id for node in self._named(entity_names)} if entity_names else set()
+        """Delete nodes by name, id or properties, and relations by name, if any."""
+        deleted = (
+            {node.id for node in self._nodes_named(entity_names)}
+            if entity_names
+            else set()
         )
-        gone.update(ids or ())
+        deleted.update(ids or ())
         if properties:
-            gone.update(
+            deleted.update(
                 node.id
                 for block in self.store.nodes(where=properties)
                 for node in block
@@ -322,28 +321,27 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
                     for edge in block
                 ]
             )
-        if gone:
-            self.store.delete(sorted(gone))
+        if deleted:
+            self.store.delete(sorted(deleted))
         self._schema = self._vectors = None
 
     def structured_query(
         self, query: str, param_map: dict[str, Any] | None = None
     ) -> list[dict[str, Any]]:
-        """Run Cypher that only reads, and return its rows; a node is the mapping of its
-        fields and properties.
+        """Run read-only Cypher, and return its rows, with nodes as mappings.
 
-        LlamaIndex does not say whether a person or a model wrote a query, so that every
-        query passes the guard; your own that the guard refuses run by ``client.query``.
+        LlamaIndex does not say whether a person or a model wrote a query, so every
+        query must pass the guard; run your own that it refuses with ``client.query``.
 
         Raises
         ------
         QueryRefused
-            When the store answers no Cypher, or the guard or the database refuses this
+            If the store does not run Cypher, or the guard or the database refuses this
             query.
         """
         database = as_cypher(self.store)
         if database is None:
-            raise QueryRefused(f"{type(self.store).__name__} answers no Cypher")
+            raise QueryRefused(f"{type(self.store).__name__} does not run Cypher")
         rows = run_checked(database, query, param_map or {})
         if rows.truncated:
             _log.warning(
@@ -357,51 +355,42 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
     def vector_query(
         self, query: VectorStoreQuery, **kwargs: Any
     ) -> tuple[list[LabelledNode], list[float]]:
-        """Return the nodes nearest to an embedding, and their cosines; filters are
-        obeyed before nodes are counted.
-        """
+        """Return the nodes nearest to an embedding among the filtered, and cosines."""
         if query.query_embedding is None:
             raise InvalidInput("query: vector_query needs the question's embedding")
         index, where = (
             self._embeddings().with_query("", query.query_embedding),
             to_where(query.filters),
         )
-        found = index.search("", query.similarity_top_k, where=where)
-        pairs = zip(self.store.get(found.ids), found.scores.tolist(), strict=True)
-        kept = [(to_labelled(node), score) for node, score in pairs if node is not None]
-        return [node for node, _ in kept], [score for _, score in kept]
+        ranked = index.search("", query.similarity_top_k, where=where)
+        pairs = zip(self.store.get(ranked.ids), ranked.scores.tolist(), strict=True)
+        scored = [
+            (to_labelled(node), score) for node, score in pairs if node is not None
+        ]
+        return [node for node, _ in scored], [score for _, score in scored]
 
     def get_schema(self, refresh: bool = False) -> GraphSchema:
-        """Return the schema as graphret has it, read again when `refresh` is set or
-        something was written here.
-        """
+        """Return graphret's schema; it is read again on `refresh` or after a write."""
         if refresh or self._schema is None:
             self._schema = self.store.schema()
         return self._schema
 
     def get_schema_str(self, refresh: bool = False) -> str:
-        """Return the schema for a prompt, without the properties that LlamaIndex keeps
-        of chunks and embeddings.
-        """
+        """Return the schema for a prompt, without LlamaIndex's internal properties."""
         schema = self.get_schema(refresh=refresh)
         shown = {
             label: {
-                name: known
-                for name, known in properties.items()
-                if name not in _INTERNAL
+                name: info for name, info in properties.items() if name not in _INTERNAL
             }
             for label, properties in schema.properties.items()
         }
         return replace(schema, properties=shown).text()
 
     def persist(self, persist_path: str, fs: Any = None) -> None:
-        """Write a `MemoryStore` to a folder of this machine, for `MemoryStore.load`;
-        other stores keep their graph.
-        """
+        """Write a `MemoryStore` to a local folder; other stores persist themselves."""
         if fs is not None and "file" not in fs.protocol:
             raise InvalidInput(
-                "fs: graphret writes to this machine's folders, not through"
-                f" {type(fs).__name__}"
+                f"fs: expected the local file system, got {type(fs).__name__}"
             )
         if (graph := self.store.local_graph()) is not None:
             MemoryStore(graph).save(persist_path)
@@ -410,67 +399,67 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         self,
         fresh: Mapping[str, Node],
         edges: Sequence[Edge],
-        said: Iterable[tuple[Any, str]],
+        mentioned: Iterable[tuple[Any, str]],
     ) -> None:
-        """Write nodes and edges, and an edge from each chunk that is there to what it
-        says.
-        """
+        """Write nodes and edges, and edges from existing chunks to their mentions."""
         pairs = sorted(
             {
                 (chunk, end)
-                for chunk, end in said
+                for chunk, end in mentioned
                 if isinstance(chunk, str) and chunk != end
             }
         )
-        there = {
+        existing = {
             *fresh,
-            *(node.id for node in self._found(chunk for chunk, _ in pairs)),
+            *(node.id for node in self._existing(chunk for chunk, _ in pairs)),
         }
         mentions = [
-            Edge(chunk, MENTIONS, end) for chunk, end in pairs if chunk in there
+            Edge(chunk, MENTIONS, end) for chunk, end in pairs if chunk in existing
         ]
         self.store.upsert(fresh.values(), [*mentions, *edges])
         self._schema = self._vectors = None
 
     def _embeddings(self) -> DenseIndex:
-        """Return an index over the embeddings that nodes keep."""
+        """Return an index over the nodes' stored embeddings."""
         if self._vectors is None:
             blocks = self.store.nodes(where={EMBEDDING: {"$exists": True}})
-            found = {node.id: node for block in blocks for node in block}
-            table = NodeTable.of(map(_bare, found.values()))
-            rows = [found[node_id].properties[EMBEDDING] for node_id in table.ids]
+            by_id = {node.id: node for block in blocks for node in block}
+            table = NodeTable.of(map(_bare, by_id.values()))
+            rows = [by_id[node_id].properties[EMBEDDING] for node_id in table.ids]
             self._vectors = DenseIndex.build(
                 table, None, vectors=np.asarray(rows, np.float32).reshape(len(rows), -1)
             )
         return self._vectors
 
-    def _found(self, ids: Iterable[str]) -> list[Node]:
-        """Return those of the nodes that are there."""
+    def _existing(self, ids: Iterable[str]) -> list[Node]:
+        """Return the nodes that exist."""
         return [
             node
             for node in self.store.get(list(dict.fromkeys(ids)))
             if node is not None
         ]
 
-    def _named(self, names: Iterable[str]) -> list[Node]:
-        """Return the nodes of names; one that has none goes by its id."""
-        wanted = list(dict.fromkeys(names))
-        by_id = [node for node in self._found(wanted) if not node.name]
+    def _nodes_named(self, names: Iterable[str]) -> list[Node]:
+        """Return the nodes with these names; a node without a name goes by its id."""
+        distinct_names = list(dict.fromkeys(names))
+        by_id = [node for node in self._existing(distinct_names) if not node.name]
         return [
             *(
                 node
-                for block in self.store.nodes(where={"name": {"$in": wanted}})
+                for block in self.store.nodes(where={"name": {"$in": distinct_names}})
                 for node in block
             ),
             *by_id,
         ]
 
     def _triplets(self, edges: Sequence[Edge]) -> list[Triplet]:
-        found = self._found(end for edge in edges for end in (edge.source, edge.target))
-        made = {node.id: to_labelled(node) for node in found}
+        nodes = self._existing(
+            end for edge in edges for end in (edge.source, edge.target)
+        )
+        by_id = {node.id: to_labelled(node) for node in nodes}
         triplets = list[Triplet]()
         for edge in edges:
-            if edge.source in made and edge.target in made:
+            if edge.source in by_id and edge.target in by_id:
                 about: Any = {
                     "source_id": edge.source,
                     "target_id": edge.target,
@@ -479,7 +468,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
                 relation = GraphRelation(
                     label=edge.relation, weight=edge.weight, **about
                 )
-                triplets.append((made[edge.source], relation, made[edge.target]))
+                triplets.append((by_id[edge.source], relation, by_id[edge.target]))
         return triplets
 
 
@@ -561,9 +550,7 @@ def from_property_graph_store(
 
 
 def _with_default(names: PropertyNames | None, default: str) -> PropertyNames | None:
-    """Return the properties to try: those that were named, and then LlamaIndex's
-    own.
-    """
+    """Return the properties to try: those given, and then LlamaIndex's own."""
     if names is None or isinstance(names, Mapping):
         return names
     return [*_listed(names), default]
@@ -573,13 +560,17 @@ def _listed(names: str | Sequence[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _named(node: Node, names: PropertyNames | None) -> str:
+def _first_value(node: Node, name_property: PropertyNames | None) -> str:
     """Return the first of the named properties that a node has, as a text."""
-    if isinstance(names, Mapping):
-        told = [key for label in node.labels for key in _listed(names.get(label, ()))]
+    if isinstance(name_property, Mapping):
+        keys = [
+            key
+            for label in node.labels
+            for key in _listed(name_property.get(label, ()))
+        ]
     else:
-        told = _listed(names or ())
-    values = (node.properties.get(key) for key in told)
+        keys = _listed(name_property or ())
+    values = (node.properties.get(key) for key in keys)
     return next((str(value) for value in values if value), "")
 
 
@@ -588,46 +579,48 @@ def _copied(
     name: PropertyNames | None,
     text: PropertyNames | None,
 ) -> GraphStore:
-    """Read a property graph whole; relations whose ends are not there are left out."""
+    """Read a whole property graph, without relations to missing nodes."""
     listed = {node.id: node for node in store.get()}
     if isinstance(store, SimplePropertyGraphStore):  # which looks ids up one by one
         triplets = store.graph.get_triplets()
     else:
         triplets = store.get_triplets(ids=list(listed)) if listed else []
-    listed |= {end.id: end for left, _, right in triplets for end in (left, right)}
+    listed |= {
+        end.id: end for source, _, target in triplets for end in (source, target)
+    }
     nodes, relations = list[LabelledNode](), list[Relation]()
     for node in map(from_labelled, listed.values()):
         properties = _as_json(node.properties)
-        made = replace(
+        named = replace(
             node,
-            name=node.name or _named(node, name),
-            text=node.text or _named(node, text),
+            name=node.name or _first_value(node, name),
+            text=node.text or _first_value(node, text),
             properties=properties,
         )
-        nodes.append(to_labelled(made))
+        nodes.append(to_labelled(named))
     copy = GraphretPropertyGraphStore(MemoryStore())
     copy.upsert_nodes(nodes)
-    for left, one, right in triplets:
-        ends = {"source_id": left.id, "target_id": right.id}
+    for source, relation, target in triplets:
+        end_ids = {"source_id": source.id, "target_id": target.id}
         relations.append(
-            one.model_copy(update={**ends, "properties": _as_json(one.properties)})
+            relation.model_copy(
+                update={**end_ids, "properties": _as_json(relation.properties)}
+            )
         )
     copy.upsert_relations(relations)
     return copy.store
 
 
 def _as_json(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return properties as JSON values; what is none is read as its text."""
+    """Return properties as JSON values; anything else becomes its text."""
     values: dict[str, Any] = json.loads(json.dumps(properties, default=str))
     return values
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of a Cypher query as JSON values, without the embeddings
-    of nodes.
-    """
+    """Return a query's value as JSON values, without the embeddings of nodes."""
     if isinstance(value, Node):
-        own = {
+        fields = {
             "id": value.id,
             "labels": list(value.labels),
             "name": value.name,
@@ -635,7 +628,7 @@ def _plain(value: Any) -> Any:
         }
         return {
             **_bare(value).properties,
-            **{key: item for key, item in own.items() if item},
+            **{key: item for key, item in fields.items() if item},
         }
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]

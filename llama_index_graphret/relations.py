@@ -1,4 +1,4 @@
-"""`RelationsAsText`: the relations by which nodes were found, told to whoever reads."""
+"""`RelationsAsText`: the relations by which nodes were found, for the LLM to read."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ class RelationsAsText(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return [self._told(one) for one in nodes]
+        return [self._with_relations(node) for node in nodes]
 
-    def _told(self, found: NodeWithScore) -> NodeWithScore:
+    def _with_relations(self, scored_node: NodeWithScore) -> NodeWithScore:
         relations = dict.fromkeys(
-            triplet_text(one) for one in evidence_of(found) if one.direction
+            triplet_text(evidence)
+            for evidence in evidence_of(scored_node)
+            if evidence.direction
         )
         if not relations:
-            return found
-        node = found.node.model_copy()
+            return scored_node
+        node = scored_node.node.model_copy()
         text = node.get_content(metadata_mode=MetadataMode.NONE)
         node.set_content(self.preamble + "\n".join(relations) + "\n\n" + text)
-        return found.model_copy(update={"node": node})
+        return scored_node.model_copy(update={"node": node})
 
 
 def triplet_text(edge: Evidence) -> str:
-    """Return an edge that was walked as LlamaIndex writes a triplet, in its own
-    direction, by the names of its ends.
-    """
-    ends = [edge.source_name or edge.source, edge.target_name or edge.target]
+    """Return an edge of the evidence as LlamaIndex writes a triplet, by node names."""
+    names = [edge.source_name or edge.source, edge.target_name or edge.target]
     if edge.direction == "in":
-        ends.reverse()
-    return f"{ends[0]} -> {edge.relation} -> {ends[1]}"
+        names.reverse()
+    return f"{names[0]} -> {edge.relation} -> {names[1]}"

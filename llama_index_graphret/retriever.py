@@ -1,6 +1,4 @@
-"""LlamaIndex retrievers over a graph, over any graphret retriever, and over several
-retrievers, fused.
-"""
+"""LlamaIndex retrievers over a graph, a graphret retriever, or several ones, fused."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from graphret.expansion import Ranking
 from graphret.retriever import Fuse, Retriever, Weights
 from graphret.search.index import require_k
 from graphret.types import Retrieval
-from llama_index_graphret.adapters import LlamaIndexSeeds, as_seeds, asked
+from llama_index_graphret.adapters import LlamaIndexSeeds, answering, as_seeds
 from llama_index_graphret.evidence import SageNodeWithScore, SageRetrievalEvent
 from llama_index_graphret.filters import FiltersLike, to_where
 from llama_index_graphret.nodes import to_llama_node
@@ -76,20 +74,20 @@ class CoreRetriever(CheckedKeywords, BaseRetriever):
 
     @dispatcher.span
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        with asked(query_bundle):
-            found = meant_by(self.core, query_bundle).retrieve(
+        with answering(query_bundle):
+            retrieval = for_bundle(self.core, query_bundle).retrieve(
                 query_bundle.query_str, self.similarity_top_k, self.where
             )
-        return self._answer(found)
+        return self._answer(retrieval)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        with asked(query_bundle):
-            found = await meant_by(self.core, query_bundle).aretrieve(
+        with answering(query_bundle):
+            retrieval = await for_bundle(self.core, query_bundle).aretrieve(
                 query_bundle.query_str, self.similarity_top_k, self.where
             )
         # neighbors may have to be read from a database
-        return await asyncio.to_thread(self._answer, found)
+        return await asyncio.to_thread(self._answer, retrieval)
 
     def _answer(self, retrieval: Retrieval) -> list[NodeWithScore]:
         dispatcher.event(SageRetrievalEvent.of(retrieval))
@@ -274,10 +272,10 @@ class RRFFusionRetriever(CoreRetriever):
         objects: list[IndexNode] | None = None,
         verbose: bool = False,
     ) -> None:
-        wanted = top_k(k, similarity_top_k)
-        listed = [
+        depth = top_k(k, similarity_top_k)
+        sources = [
             LlamaIndexSeeds(
-                SageRetriever(retriever, k=wanted)
+                SageRetriever(retriever, k=depth)
                 if isinstance(retriever, Retriever)
                 else retriever,
                 name=name,
@@ -287,9 +285,9 @@ class RRFFusionRetriever(CoreRetriever):
                 retrievers, names or [""] * len(retrievers), strict=True
             )
         ]
-        # Deep enough for all that each finds.
+        # deep enough for everything that each retriever finds
         fused = Fuse(
-            listed, weights=weights, rrf_k=rrf_k, depth=1000, on_failure=on_failure
+            sources, weights=weights, rrf_k=rrf_k, depth=1000, on_failure=on_failure
         )
         super().__init__(
             fused,
@@ -305,38 +303,43 @@ class RRFFusionRetriever(CoreRetriever):
         )
 
 
-def meant_by(core: Retriever, asking: QueryBundle) -> Retriever:
-    """Return a retriever over a graph for the meaning that a bundle states; any other
-    as it is.
+def for_bundle(core: Retriever, query_bundle: QueryBundle) -> Retriever:
+    """Return a retriever that uses the meaning stated in a bundle, if it can use it.
 
-    Retrievers of LlamaIndex leave the embedding of their own model in the bundle that
-    they share. Only a graph that was made with such a model can tell that it is one of
-    its own.
+    LlamaIndex's retrievers leave the embedding of their own model in the bundle that
+    they share. Only a graph that was built with such a model can tell whether the
+    embedding is one of its own.
     """
     if not isinstance(core, sage.SageRetriever):
         return core
-    if asking.custom_embedding_strs:
-        return core.meaning(asking.custom_embedding_strs)
-    if asking.embedding is None or getattr(core.graph, "embed_model", None) is None:
+    if query_bundle.custom_embedding_strs:
+        return core.meaning(query_bundle.custom_embedding_strs)
+    if (
+        query_bundle.embedding is None
+        or getattr(core.graph, "embed_model", None) is None
+    ):
         return core
-    vector, dense = np.asarray(asking.embedding, np.float32), core.graph.index.dense
+    vector, dense = (
+        np.asarray(query_bundle.embedding, np.float32),
+        core.graph.index.dense,
+    )
     fits = dense is not None and dense.vectors.shape[1:] == vector.shape
     return core.meaning(vector) if fits else core
 
 
-def top_k(k: int | None, other: int | None) -> int:
-    """Return how many nodes are wanted, by the name that LlamaIndex has for it or as
-    `k`; 10 by default.
-    """
-    if k is not None and other is not None:
+def top_k(k: int | None, framework_k: int | None) -> int:
+    """Return the number of nodes, `k` or as LlamaIndex names it; 10 by default."""
+    if k is not None and framework_k is not None:
         raise InvalidInput(
-            "k: it is another name of similarity_top_k or top_n; give one of the two"
+            "k: it is an alias of similarity_top_k or top_n; pass only one of them"
         )
-    return require_k(next((given for given in (k, other) if given is not None), 10))
+    return require_k(
+        next((value for value in (k, framework_k) if value is not None), 10)
+    )
 
 
 def require_graph(graph: Any) -> SageGraph:
-    """Return what is a graph; an `InvalidInput` refuses anything else."""
+    """Return the graph; anything else is an `InvalidInput`."""
     if not isinstance(graph, SageGraph):
         raise InvalidInput(
             f"graph: expected a graphret SageGraph, got {type(graph).__name__}"

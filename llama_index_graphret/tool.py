@@ -6,7 +6,7 @@ from typing import Any
 
 from llama_index.core.tools import RetrieverTool, ToolOutput
 
-#: What a model is told of a graph that is its tool.
+#: The description of the tool for the model.
 DESCRIPTION = (
     "Find passages that answer a question, together with those that they are linked to."
     " Ask one whole question, with the names that it is about."
@@ -14,14 +14,14 @@ DESCRIPTION = (
 
 
 class GraphTool(RetrieverTool):
-    """A `RetrieverTool` that asks what the model wrote, and nothing else.
+    """A `RetrieverTool` that passes on the model's question alone.
 
-    LlamaIndex's own puts the name of the argument before it (“input is …”), a word that
-    a search would look for.
+    LlamaIndex's own puts the argument's name before it (“input is …”), and a search
+    would look for that word.
     """
 
     def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
-        """Return the nodes that a question finds, as text and as they are."""
+        """Return the nodes that a question finds, as text and as raw output."""
         return super().call(*args, *kwargs.values())
 
     async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:

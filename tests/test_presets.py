@@ -34,7 +34,7 @@ from graphret.graphraft.entities import mentioned_entities
 from graphret.grasp import GraspSettings
 from graphret.llm import Reply
 from graphret.methods import Method, MethodOptions, OpenGraph
-from graphret.planning import Planned
+from graphret.planning import PlannerResult
 from graphret.retriever import Retriever
 from graphret.search import BM25Index
 from graphret.types import Hit
@@ -170,10 +170,10 @@ class Plans:
 
     name = "plans"
 
-    def plan(self, question: str) -> Planned:
+    def plan(self, question: str) -> PlannerResult:
         raise AssertionError("its retriever is replaced")
 
-    async def aplan(self, question: str) -> Planned:
+    async def aplan(self, question: str) -> PlannerResult:
         return self.plan(question)
 
 

@@ -43,13 +43,15 @@ def link_variants(graph: SageGraph) -> Iterator[tuple[str, Retriever]]:
         },
         "all kinds": tuple(KIND_WEIGHTS),
     }
-    rest = _without(graph.edges, MENTIONS)
+    other_edges = _without(graph.edges, MENTIONS)
     for name, kinds in chosen.items():
         links = name_links(
             graph.nodes,
             LinkSettings(kind_weights={kind: KIND_WEIGHTS[kind] for kind in kinds}),
         )
-        store = MemoryStore(Graph(graph.nodes, joined(len(graph.nodes), [rest, links])))
+        store = MemoryStore(
+            Graph(graph.nodes, joined(len(graph.nodes), [other_edges, links]))
+        )
         yield f"{name} ({len(links):,} links)", Expand(None, store, graph.index)
 
 
@@ -92,21 +94,21 @@ def measure(
     dataset: Dataset, retriever: Retriever, ks: Sequence[int] = KS
 ) -> list[float]:
     """Return recall at each k, in percent, mean over the questions."""
-    found = [
+    rankings = [
         (retriever.retrieve(question.text, max(ks)).ids, question.gold)
         for question in dataset.questions
     ]
     return [
-        100 * float(np.mean([recall_at_k(ids, gold, k) for ids, gold in found]))
+        100 * float(np.mean([recall_at_k(ids, gold, k) for ids, gold in rankings]))
         for k in ks
     ]
 
 
 def _without(edges: EdgeTable, relation: str) -> EdgeTable:
-    kept = np.flatnonzero(
+    places = np.flatnonzero(
         np.asarray([name != relation for name in edges.relations])[edges.relation]
     )
-    return edges.take(kept)
+    return edges.take(places)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -127,8 +129,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     options = parser.parse_args(argv)
     dataset = load_ottqa(options.data)
-    held = tuple(question for question in dataset.questions if question.half == HELD)
-    dataset = replace(dataset, questions=held).limited(options.limit)
+    held_questions = tuple(
+        question for question in dataset.questions if question.half == HELD
+    )
+    dataset = replace(dataset, questions=held_questions).limited(options.limit)
     encoder: Any = as_encoder(options.encoder)
     if encoder is not None:
         from graphret.search.encoder import CachedEncoder

@@ -48,7 +48,7 @@ def write_folder(ottqa: str | Path, root: str | Path, tables: int = TABLES) -> N
     source, root = Path(ottqa), Path(root)
     for folder in ("tables", "passages"):
         (root / folder).mkdir(parents=True)
-    known = set()
+    written = set()
     paths = sorted((source / "data/traindev_tables_tok").glob("*.json"))
     tuned = [path for path in paths if half(path.stem) == TUNED]
     for path in tuned[:tables]:
@@ -59,27 +59,30 @@ def write_folder(ottqa: str | Path, root: str | Path, tables: int = TABLES) -> N
             csv.writer(file).writerows(
                 [[cell[0] for cell in row] for row in (raw["header"], *raw["data"])]
             )
-        known.add(f"{path.stem}.csv")
+        written.add(f"{path.stem}.csv")
         for url, text in read_json(
             source / "data/traindev_request_tok" / path.name
         ).items():
             (root / "passages" / _page(url)).write_text(
                 f"# {title_of(url)}\n\n{text}\n", encoding="utf-8"
             )
-            known.add(_page(url))
-    asked = []
-    for one in read_json(source / "released_data/dev.traced.json"):
+            written.add(_page(url))
+    questions = []
+    for question in read_json(source / "released_data/dev.traced.json"):
         pages = {
             _page(url)
-            for *_, url, kind in one["answer-node"]
+            for *_, url, kind in question["answer-node"]
             if kind == "passage" and url
         }
-        if (table := f"{one['table_id']}.csv") in known:
-            asked.append(
-                {"question": one["question"], "gold": sorted({table, *pages} & known)}
+        if (table := f"{question['table_id']}.csv") in written:
+            questions.append(
+                {
+                    "question": question["question"],
+                    "gold": sorted({table, *pages} & written),
+                }
             )
     (root / "questions.json").write_text(
-        json.dumps(asked, ensure_ascii=False), encoding="utf-8"
+        json.dumps(questions, ensure_ascii=False), encoding="utf-8"
     )
 
 
@@ -119,11 +122,11 @@ def bench_loaders(
         When the folder lacks one of these.
     """
     root, model = Path(data), as_encoder(encoder)
-    asked = [
-        LabelledQuestion(one["question"], frozenset(one["gold"]))
-        for one in read_json(root / "questions.json")
+    labelled = [
+        LabelledQuestion(record["question"], frozenset(record["gold"]))
+        for record in read_json(root / "questions.json")
     ]
-    questions = Dataset("loaders", [], asked).limited(limit).questions
+    questions = Dataset("loaders", [], labelled).limited(limit).questions
     rows: dict[str, dict[str, float]] = {}
     seconds: dict[str, float] = {}
     notes: list[str] = []
@@ -150,17 +153,20 @@ def bench_loaders(
 
 def _recall(graph: SageGraph, questions: Any, k: tuple[int, ...]) -> dict[str, float]:
     retriever = graph.retriever()
-    found = [
-        [_file_of(hit.node.properties) for hit in retriever.retrieve(one.text, HITS)]
-        for one in questions
+    files_by_hit = [
+        [
+            _file_of(hit.node.properties)
+            for hit in retriever.retrieve(question.text, HITS)
+        ]
+        for question in questions
     ]
-    files = [list(dict.fromkeys(one)) for one in found]
+    files = [list(dict.fromkeys(question)) for question in files_by_hit]
     return {
         f"recall@{n}": round(
             100
             * sum(
-                recall_at_k(own, one.gold, n)
-                for own, one in zip(files, questions, strict=True)
+                recall_at_k(ranked, question.gold, n)
+                for ranked, question in zip(files, questions, strict=True)
             )
             / len(files),
             2,

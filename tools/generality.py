@@ -41,10 +41,12 @@ def lengthened(question: str, words: int = LONG) -> str:
     """Return a question among polite words that say nothing, `words` in all where there
     are that many.
     """
-    own = question.split()
-    missing = max(0, words - len(own))
+    question_words = question.split()
+    missing = max(0, words - len(question_words))
     before = _BEFORE.split()[-missing:] if missing else []
-    return " ".join([*before, *own, *_AFTER.split()[: missing - len(before)]])
+    return " ".join(
+        [*before, *question_words, *_AFTER.split()[: missing - len(before)]]
+    )
 
 
 def worst_loss(rows: Mapping[str, Mapping[str, float]]) -> float:
@@ -68,17 +70,17 @@ def variants(
     """Yield OTT-QA whole, its passages and its tables alone, without titles, and with
     shorter and longer questions.
     """
-    whole = load_ottqa(data).limited(limit)
-    yield "whole", whole
-    yield "passages", _of_label(whole, "Document")
-    yield "tables", _of_label(whole, "Table")
+    dataset = load_ottqa(data).limited(limit)
+    yield "whole", dataset
+    yield "passages", _of_label(dataset, "Document")
+    yield "tables", _of_label(dataset, "Table")
     yield "untitled", load_ottqa(data, titled=False).limited(limit)
     for name, change in (("short", shortened), ("long", lengthened)):
         yield (
             name,
             replace(
-                whole,
-                questions=[replace(q, text=change(q.text)) for q in whole.questions],
+                dataset,
+                questions=[replace(q, text=change(q.text)) for q in dataset.questions],
             ),
         )
 
@@ -86,11 +88,11 @@ def variants(
 def _of_label(dataset: Dataset, label: str) -> Dataset:
     """Return the nodes of a label, and the questions that have gold among them."""
     nodes = [node for node in dataset.nodes if node.label == label]
-    known = {node.id for node in nodes}
+    ids = {node.id for node in nodes}
     questions = [
-        replace(q, gold=q.gold & known)
+        replace(q, gold=q.gold & ids)
         for q in dataset.questions
-        if not q.gold.isdisjoint(known)
+        if not q.gold.isdisjoint(ids)
     ]
     return replace(dataset, nodes=nodes, questions=questions)
 
@@ -110,8 +112,12 @@ def measure(
     losses: dict[str, float] = {}
     for variant, dataset in variants(data, limit):
         run = compare(dataset, k, encoder=encoder, rows=_ROWS)
-        given = {"rows": run.rows(), "counts": run.counts, "intervals": run.intervals()}
-        for name, values in given.items():
+        parts_of_run = {
+            "rows": run.rows(),
+            "counts": run.counts,
+            "intervals": run.intervals(),
+        }
+        for name, values in parts_of_run.items():
             parts[name] |= {f"{variant}/{key}": value for key, value in values.items()}
         losses[variant] = worst_loss(run.rows())
     losses["all"] = max(losses.values())

@@ -30,21 +30,21 @@ def make(data: Path, folder: Path) -> dict[str, int]:
     """Write ``corpus.jsonl.gz``, ``questions.jsonl.gz`` and ``ATTRIBUTION.md`` to a
     folder, and return counts.
     """
-    asked: dict[str, list[dict[str, Any]]] = {}
+    by_table: dict[str, list[dict[str, Any]]] = {}
     for question in _json(data / "released_data" / "dev.traced.json"):
-        asked.setdefault(question["table_id"], []).append(question)
+        by_table.setdefault(question["table_id"], []).append(question)
     tables, passages, questions = [], {}, []
     for path in sorted((data / "data" / "traindev_tables_tok").glob("*.json")):
         raw = _json(path)
         linked = linked_pages(raw)
-        if not 0 < len(linked) <= MAX_PASSAGES or path.stem not in asked:
+        if not 0 < len(linked) <= MAX_PASSAGES or path.stem not in by_table:
             continue
         texts = _json(data / "data" / "traindev_request_tok" / path.name)
         tables.append(_table(path.stem, raw))
         passages.update(
             {page: _passage(page, texts[page]) for page in linked if page in texts}
         )
-        questions += [_question(question) for question in asked[path.stem]]
+        questions += [_question(question) for question in by_table[path.stem]]
     questions.sort(key=lambda question: str(question["id"]))
     folder.mkdir(parents=True, exist_ok=True)
     _write(

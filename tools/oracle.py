@@ -75,7 +75,7 @@ def measured(store: MemoryStore, questions: Sequence[MetaQuestion]) -> dict[str,
     ``calls`` and ``steps`` are means over all questions.
     """
     runs: list[ArkRun] = []
-    model = OracleExplorer({one.text: (one.entity, one.path) for one in questions})
+    model = OracleExplorer({item.text: (item.entity, item.path) for item in questions})
     ark = Ark(
         model,
         store,
@@ -96,7 +96,7 @@ def measured(store: MemoryStore, questions: Sequence[MetaQuestion]) -> dict[str,
         "questions": len(shares["any"]),
         **{name: percent(statistics.mean(values)) for name, values in shares.items()},
         "calls": round(
-            statistics.mean(sum(len(step.calls) for step in one) for one in steps), 2
+            statistics.mean(sum(len(step.calls) for step in item) for item in steps), 2
         ),
         "steps": round(statistics.mean(map(len, steps)), 2),
     }
@@ -107,12 +107,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--hops", default=",".join(map(str, HOPS)))
     parser.add_argument("--limit", type=int)
-    given = parser.parse_args()
-    store = read_metaqa(given.data).store()
-    for hops in map(int, given.hops.split(",")):
+    options = parser.parse_args()
+    store = read_metaqa(options.data).store()
+    for hops in map(int, options.hops.split(",")):
         print(
             f"{hops} hops",
-            measured(store, load_questions(given.data, hops, limit=given.limit)),
+            measured(store, load_questions(options.data, hops, limit=options.limit)),
         )
 
 

@@ -37,11 +37,11 @@ def updated(page: str, result: dict[str, object]) -> str:
     place = re.compile(rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     if place.search(page) is None:
         raise InvalidInput(
-            f"the page has no place '<!-- generated: {result['name']} -->' … '<!-- end"
-            " -->'"
+            f"expected '<!-- generated: {result['name']} -->' … '<!-- end -->' in the"
+            " page, found none"
         )
     return place.sub(
-        lambda found: f"{found[1]}\n{markdown(result)}\n\n{found[2]}", page
+        lambda match: f"{match[1]}\n{markdown(result)}\n\n{match[2]}", page
     )
 
 

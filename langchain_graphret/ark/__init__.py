@@ -1,6 +1,4 @@
-"""ARK in LangChain and LangGraph: a graph of exploring agents, the agent, its tools,
-and a retriever.
-"""
+"""ARK in LangChain and LangGraph: a graph of agents, one agent, tools, a retriever."""
 
 from __future__ import annotations
 

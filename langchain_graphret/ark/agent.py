@@ -1,6 +1,4 @@
-"""One exploring agent as a LangGraph graph: ask the model, have its calls approved, run
-them, and again.
-"""
+"""An exploring agent as a LangGraph graph: ask a model, approve its calls, run."""
 
 from __future__ import annotations
 
@@ -30,15 +28,12 @@ from langchain_graphret.chat import ChatModelLike, as_core_model
 from langchain_graphret.seeds import LangChainRetriever, as_seeds
 from langchain_graphret.state import Checkpointer, Json, NodeSteps, node
 
-#: Which calls that read the graph a person must approve: all, or those of the tools
-#: named.
+#: Which calls that read the graph a person must approve: all, or those of these tools.
 Approve: TypeAlias = bool | Collection[str]
 
 
 class AgentOutput(TypedDict, total=False):
-    """What comes of an agent: itself (`ArkSession.to_dict`), as a list of one, and the
-    ids that it selected.
-    """
+    """The agent (`ArkSession.to_dict`) in a list, and the ids that it selected."""
 
     agents: list[Json]
     selection: list[str]
@@ -78,7 +73,7 @@ def core_ark(
     on_failure: str,
     on_run: OnRun | None,
 ) -> Ark:
-    """Return the core's retriever over chat models of LangChain or of graphret."""
+    """Return graphret's `Ark` over chat models of LangChain or graphret."""
     settings = settings or ArkSettings()
     if n_agents is not None:
         settings = replace(settings, n_agents=n_agents)
@@ -143,11 +138,11 @@ def create_ark_agent(
 
 
 class Agent:
-    """The nodes of an agent, which those of one run share.
+    """The nodes of an agent, which the agents of one run share.
 
     ``begin`` describes the graph to it, ``model`` asks it for its next calls,
-    ``approve`` has a person look at them, and ``tools`` runs them: the two halves of
-    the loop, `Ark.ask` and `Ark.answer`. A checkpoint follows each.
+    ``approve`` lets a person check them, and ``tools`` runs them: the two halves of the
+    loop, `Ark.ask` and `Ark.answer`. A checkpoint follows each.
     """
 
     def __init__(self, ark: Ark, approve: Approve) -> None:
@@ -179,9 +174,9 @@ class Agent:
         builder.add_edge(START, "begin")
         builder.add_edge("approve", "tools")
         compiled = builder.compile(checkpointer=checkpointer, name="ark_agent")
-        # Under `astream_events` a node that is a graph writes all that it streams to
-        # the graph around it; the question would come once an agent, which no plain
-        # channel takes.
+        # Under `astream_events`, a subgraph writes everything that it streams to its
+        # parent graph; each agent would write the question, which a plain channel
+        # refuses.
         compiled.stream_channels = compiled.output_channels
         return compiled
 
@@ -243,12 +238,10 @@ class Agent:
         return [call for call in session.pending if call.name in self.approve]
 
     def _approve(self, state: AgentState) -> Json:
-        """Interrupt the graph until a person has decided; what it is resumed with that
-        is not `True` refuses.
-        """
+        """Interrupt the graph until a person decides; anything but `True` refuses."""
         session, run = self._load(state)
         calls = self._to_approve(session)
-        asked = [
+        requests = [
             {"id": call.id, "tool": call.name, "arguments": call.parsed}
             for call in calls
         ]
@@ -257,19 +250,21 @@ class Agent:
             "step": len(session.steps),
             "question": session.question,
         }
-        said = interrupt({**about, "calls": asked})
+        decision = interrupt({**about, "calls": requests})
         run.began = max(
             run.began, time.perf_counter() - session.seconds
-        )  # waiting for a person costs no time
-        words = {
-            call.id: said.get(call.id) if isinstance(said, Mapping) else said
+        )  # the time spent waiting for a person does not count
+        decisions = {
+            call.id: decision.get(call.id)
+            if isinstance(decision, Mapping)
+            else decision
             for call in calls
         }
-        no = "it was not approved"
+        default_reason = "it was not approved"
         refused = {
-            one: word if isinstance(word, str) else no
-            for one, word in words.items()
-            if word is not True
+            call_id: verdict if isinstance(verdict, str) else default_reason
+            for call_id, verdict in decisions.items()
+            if verdict is not True
         }
         return {"refused": refused}
 
@@ -280,9 +275,7 @@ class Agent:
         after: str,
         problem: GraphretError | None,
     ) -> Command[str]:
-        """Save the agent and go to the node after this, or to the end where it has
-        stopped.
-        """
+        """Save the agent, and go to the next node, or to the end if it has stopped."""
         if self.ark.on_failure == "raise" and problem is not None:
             raise RetrievalFailed(f"ark failed: {problem}") from problem
         update = update | {"agents": [session.to_dict()]}
@@ -298,6 +291,6 @@ class Agent:
         return Command(update=update | {"selection": list(session.selection)}, goto=END)
 
 
-def _tell(event: str, session: ArkSession, **said: Any) -> None:
+def _tell(event: str, session: ArkSession, **details: Any) -> None:
     """Write to LangGraph's custom stream."""
-    get_stream_writer()({"event": event, "agent": session.agent + 1, **said})
+    get_stream_writer()({"event": event, "agent": session.agent + 1, **details})

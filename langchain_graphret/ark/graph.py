@@ -30,27 +30,25 @@ from langchain_graphret.state import (
     NodeSteps,
     QuestionInput,
     QuestionState,
-    answered,
-    asked_of,
-    first_asked,
+    accept_question,
+    answer_update,
     node,
+    question_of,
     retrieved,
 )
 
 
 def by_agent(old: list[Json] | None, new: list[Json]) -> list[Json]:
-    """Merge agents, each in place of what was known of the same one, in the order of
-    their numbers; none forget all.
-    """
+    """Merge agents by number, newer ones replacing older; an empty list resets."""
     if not new:
         return []
-    known = {agent["agent"]: agent for agent in [*(old or ()), *new]}
-    return [known[number] for number in sorted(known)]
+    by_number = {agent["agent"]: agent for agent in [*(old or ()), *new]}
+    return [by_number[number] for number in sorted(by_number)]
 
 
 class ArkOutput(AnswerOutput, total=False):
-    """What comes of a run, with `agents` (`ArkSession.to_dict`) and `votes`
-    (`Vote.to_dict`).
+    """The output, with `agents` (`ArkSession.to_dict`) and `votes`
+    (`VotedNode.to_dict`).
     """
 
     agents: Annotated[list[Json], by_agent]
@@ -84,8 +82,7 @@ def create_ark_graph(
     approve: Approve = False,
     checkpointer: Checkpointer = None,
 ) -> ArkGraph:
-    """Return a LangGraph graph whose agents explore a knowledge graph and vote (ARK,
-    section 3).
+    """Return a LangGraph graph whose agents explore a graph and vote (ARK, section 3).
 
     A question goes in, ``{"question": …}``, and `ArkOutput` comes out; ``k`` and
     ``where`` of the input are used instead of the graph's own `k`, and to filter what
@@ -125,7 +122,7 @@ def create_ark_graph(
         ``explore_neighborhood``). Each agent that waits interrupts the graph with
         ``{"agent", "step", "question", "calls"}``; resume by the ids of the interrupts
         with `True`, `False`, or an object with `True`, `False` or a reason for each
-        call's id. A call that is not approved is answered to the model as refused.
+        call's id. A call that is not approved is reported to the model as refused.
         Needs a checkpointer.
     checkpointer
         As `StateGraph.compile` takes it. The state is plain JSON; with
@@ -176,29 +173,29 @@ def _compiled(
     n_agents = ark.settings.n_agents
 
     def begin(state: ArkState) -> Json:
-        """Check what is asked; what an earlier question of the thread left is none of
-        this one's.
-        """
-        question, asked = first_asked(state, k)
+        """Check the question, and reset what an earlier one of the thread left."""
+        question, update = accept_question(state, k)
         return {
             "agents": [],
             "ark_run": {"id": uuid.uuid4().hex, "created": ark.begin(question).created},
-        } | asked
+        } | update
 
     def fan_out(state: ArkState) -> list[Send]:
         question = state["asked"]["question"]
-        given = {"question": question, "ark_run": state["ark_run"]}
-        return [Send("agent", {**given, "agent": number}) for number in range(n_agents)]
+        shared = {"question": question, "ark_run": state["ark_run"]}
+        return [
+            Send("agent", {**shared, "agent": number}) for number in range(n_agents)
+        ]
 
     def vote(state: ArkState) -> NodeSteps:
         sessions = [ArkSession.from_dict(agent) for agent in state["agents"]]
         seconds = max(session.seconds for session in sessions)
-        question, wanted, where = asked_of({**state, **state["asked"]}, k)
+        question, depth, where = question_of({**state, **state["asked"]}, k)
         run = ArkRun(question, sessions, seconds, state["ark_run"]["created"])
         ark.report_run(run)
-        hits = yield from retrieved(ArkRunRetriever(ark, run), question, wanted, where)
+        hits = yield from retrieved(ArkRunRetriever(ark, run), question, depth, where)
         votes = {"votes": [vote.to_dict() for vote in run.votes]}
-        return votes | answered(state, hits, "ark")
+        return votes | answer_update(state, hits, "ark")
 
     builder = StateGraph(ArkState, input_schema=QuestionInput, output_schema=ArkOutput)
     builder.add_node("begin", begin)
@@ -213,8 +210,7 @@ def _compiled(
 
 
 class ArkRetriever(CoreRetriever):
-    """Let agents explore a graph for a question and retrieve what they vote for (ARK,
-    section 3).
+    """Let agents explore a graph, and retrieve what they vote for (ARK, section 3).
 
     Exactly `k` documents come back where that many qualify; evidence and traces are as
     `SageRetriever` has them.

@@ -16,7 +16,7 @@ from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.where import WhereLike
 from langchain_graphret.documents import plain
-from langchain_graphret.state import asked_of
+from langchain_graphret.state import question_of
 
 _DESCRIPTION = (
     "Find what answers a question in a knowledge graph: agents search it and follow its"
@@ -32,8 +32,7 @@ def ark_tools(
     settings: ArkSettings | None = None,
     where: WhereLike = None,
 ) -> list[BaseTool]:
-    """Return the tools `global_search` and `explore_neighborhood` over a graph (ARK,
-    section 3.1).
+    """Return ARK's tools over a graph: `global_search` and `explore_neighborhood`.
 
     What a model calls wrongly is answered with an instruction, not with an exception. A
     message's artifact has the ids behind the text: ``{"nodes", "edges", "total",
@@ -51,7 +50,7 @@ def ark_tools(
     if where is not None:
         store, index = store.view(where), index.view(where)
     toolbox = Toolbox(store, index, settings or ArkSettings())
-    return [_tool(toolbox, one) for one in toolbox.operations]
+    return [_tool(toolbox, operation) for operation in toolbox.operations]
 
 
 def _tool(toolbox: Toolbox, tool: Tool) -> BaseTool:
@@ -71,9 +70,12 @@ def _tool(toolbox: Toolbox, tool: Tool) -> BaseTool:
     )
 
 
-def _answer(seen: Observation) -> tuple[str, dict[str, Any]]:
-    return seen.text, plain(
-        {name: getattr(seen, name) for name in ("nodes", "edges", "total", "failed")}
+def _answer(observation: Observation) -> tuple[str, dict[str, Any]]:
+    return observation.text, plain(
+        {
+            name: getattr(observation, name)
+            for name in ("nodes", "edges", "total", "failed")
+        }
     )
 
 
@@ -98,7 +100,7 @@ class ArkToolInput(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> ArkToolInput:
-        asked_of(self.model_dump(), 1)
+        question_of(self.model_dump(), 1)
         return self
 
 
@@ -108,8 +110,7 @@ def create_ark_tool(
     name: str = "explore_graph",
     description: str = _DESCRIPTION,
 ) -> BaseTool:
-    """Return a graph of `create_ark_graph` as a tool, whose model reads the hits and
-    why they are hits.
+    """Return a graph of `create_ark_graph` as a tool, for a model that reads the hits.
 
     The tool message's artifact has the hits as they are, and the trace. What is asked
     malformed is answered to the model.
@@ -120,20 +121,22 @@ def create_ark_tool(
         What the model knows it by. Say what the graph holds.
     """
 
-    def answered(
-        asked: dict[str, Any], found: dict[str, Any]
+    def content_and_artifact(
+        arguments: dict[str, Any], output: dict[str, Any]
     ) -> tuple[str, dict[str, Any]]:
-        hits = found["hits"]
-        return hits_text(asked["question"], hits), {
+        hits = output["hits"]
+        return hits_text(arguments["question"], hits), {
             "hits": hits,
-            "trace": found["trace"],
+            "trace": output["trace"],
         }
 
-    def run(config: RunnableConfig, **asked: Any) -> tuple[str, dict[str, Any]]:
-        return answered(asked, graph.invoke(asked, config))
+    def run(config: RunnableConfig, **arguments: Any) -> tuple[str, dict[str, Any]]:
+        return content_and_artifact(arguments, graph.invoke(arguments, config))
 
-    async def arun(config: RunnableConfig, **asked: Any) -> tuple[str, dict[str, Any]]:
-        return answered(asked, await graph.ainvoke(asked, config))
+    async def arun(
+        config: RunnableConfig, **arguments: Any
+    ) -> tuple[str, dict[str, Any]]:
+        return content_and_artifact(arguments, await graph.ainvoke(arguments, config))
 
     return StructuredTool.from_function(
         run,

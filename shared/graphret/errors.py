@@ -88,8 +88,8 @@ class QueryRefused(StoreError):
     """A Cypher query was refused: by the guard, by the database, or because the store
     is a view.
 
-    `report` is what the guard found (`graphret.cypher.Report`), `None` where it was not
-    the guard that refused.
+    `report` is what the guard found (`graphret.cypher.CypherReport`), `None` where
+    something else refused it.
     """
 
     def __init__(self, message: str, report: Any = None) -> None:

@@ -80,7 +80,7 @@ _Place: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Vote:
+class VotedNode:
     """A node in a vote: the numbers of the lists that have it, from 0, and its earliest
     position in any, from 1.
     """
@@ -104,7 +104,7 @@ class Vote:
         }
 
 
-def vote(lists: Sequence[Iterable[str]]) -> list[Vote]:
+def vote(lists: Sequence[Iterable[str]]) -> list[VotedNode]:
     """Merge ordered lists of node ids, what each voter selected, into one ranking (ARK,
     section 3.2).
 
@@ -119,7 +119,8 @@ def vote(lists: Sequence[Iterable[str]]) -> list[Vote]:
     """
     places = sorted(_places(lists).items(), key=lambda item: _rank(item[1]))
     return [
-        Vote(node, tuple(number for _, number in at), min(at)[0]) for node, at in places
+        VotedNode(node, tuple(number for _, number in at), min(at)[0])
+        for node, at in places
     ]
 
 

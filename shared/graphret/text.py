@@ -1,4 +1,4 @@
-"""Names and words, normalised in one way for metadata, linking and matching."""
+"""Names and words, normalised the same way for metadata, linking and matching."""
 
 from __future__ import annotations
 
@@ -46,11 +46,15 @@ def normalize_name(text: str) -> str:
     return " ".join(text.translate(_FOLD).split())
 
 
+def alias_list(value: object) -> list[str]:
+    """Return the aliases that a property holds: one name, or a list of names."""
+    names = value if isinstance(value, list | tuple) else [value]
+    return [name for name in names if isinstance(name, str) and name]
+
+
 @lru_cache(maxsize=4096)
 def name_words(name: str) -> tuple[str, ...]:
-    """Return the words of a relation's or a label's name, without those that
-    only link.
-    """
+    """Return the words of a relation's or label's name, without linking words."""
     parts = [part.lower() for part in CAMEL.split(name) if part]
     return tuple(part for part in parts if part not in RELATION_STOP_WORDS) or tuple(
         parts
@@ -58,8 +62,7 @@ def name_words(name: str) -> tuple[str, ...]:
 
 
 def short_names(name: str) -> list[str]:
-    """Return what else a name is called: without its brackets, and cut at its first
-    comma.
+    """Return a name's shorter forms: without brackets, and cut at the first comma.
 
     Examples
     --------
@@ -67,26 +70,19 @@ def short_names(name: str) -> list[str]:
     ['Leeds, Alabama', 'Leeds']
     """
     bare = _BRACKET.sub("", name).strip()
-    candidates = [bare, bare.split(",")[0].strip()]
-    return [
-        c
-        for i, c in enumerate(candidates)
-        if c and c != name and c not in candidates[:i]
-    ]
+    candidates = dict.fromkeys((bare, bare.split(",")[0].strip()))
+    return [short for short in candidates if short and short != name]
 
 
 @lru_cache(maxsize=200_000)
 def spoken_forms(name: str) -> tuple[str, ...]:
-    """Return the ways in which a text says a name, normalised: in full, and as its
-    short names.
-    """
+    """Return a name's normalised forms in texts: the full name, then short ones."""
     forms = (normalize_name(form) for form in (name, *short_names(name)))
     return tuple(dict.fromkeys(form for form in forms if form))
 
 
 def tokenize(text: str) -> list[Token]:
-    """Return the words of a text, each as `normalize_name` makes it, with its place in
-    the text.
+    """Return the normalised words of a text, each with its place in the text.
 
     Chinese characters and kana, which are written without spaces, count as a word each.
     """
@@ -102,7 +98,7 @@ def tokenize(text: str) -> list[Token]:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text as `tokenize` has them, without their places."""
+    """Return the normalised words of a text, as `tokenize` does, without places."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     if _UNSPACED.search(text) is None:
@@ -136,9 +132,7 @@ class _Folds(dict[int, str]):
 
 
 class _Shapes(dict[int, str]):
-    """One letter a character: a space, `z` for what takes no room, `c` for a word by
-    itself, `x` for the rest.
-    """
+    """One letter a character: space, `z` (zero width), `c` (a word), `x` (other)."""
 
     def __missing__(self, code: int) -> str:
         folded = _FOLD[code]

@@ -53,15 +53,15 @@ def hub(n: int = N, seed: int = 0) -> MemoryStore:
         f"{a} {b}".title()
         for a, b in lexicon[rng.integers(len(lexicon), size=(n, 2))].tolist()
     ]
-    ends, out = np.arange(1, n + 1), np.arange(n) % 2 == 0
+    neighbors, out = np.arange(1, n + 1), np.arange(n) % 2 == 0
     return synthetic.store_of(
         [_HUB, *(f"n{i:07d}" for i in range(n))],
         names=["The Hub", *names],
         texts=["", *texts],
         labels=np.concatenate([[0], rng.integers(len(_LABELS), size=n)]),
         label_sets=_LABELS,
-        source=np.concatenate([np.where(out, 0, ends), rng.integers(1, n + 1, n)]),
-        target=np.concatenate([np.where(out, ends, 0), rng.integers(1, n + 1, n)]),
+        source=np.concatenate([np.where(out, 0, neighbors), rng.integers(1, n + 1, n)]),
+        target=np.concatenate([np.where(out, neighbors, 0), rng.integers(1, n + 1, n)]),
         relation=rng.integers(len(_RELATIONS), size=2 * n),
         relations=_RELATIONS,
         weight=rng.random(2 * n).round(2),
@@ -83,9 +83,9 @@ def whole(report: Report, n: int = N) -> None:
     _neighborhood(report, "memory", _calls(store))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "hub")
-        with LadybugStore(path) as there:
-            there.load(store)
-            ours = _calls(there)
+        with LadybugStore(path) as database:
+            database.load(store)
+            ours = _calls(database)
         query = (
             f"MATCH (n:Person {{id: $id}})-[r]-(m) RETURN {_LADYBUG} ORDER BY r.weight"
             f" DESC, m.id LIMIT {HEAVIEST}"
@@ -104,8 +104,8 @@ def neo4j(report: Report, n: int = N) -> None:
     with tempfile.TemporaryDirectory() as folder, neo4j_server(Path(folder)) as uri:
         store.save(Path(folder, "hub"))
         import_graph(str(Path(folder, "hub")), uri)
-        with Neo4jStore(uri) as there:
-            ours = _calls(there)
+        with Neo4jStore(uri) as database:
+            ours = _calls(database)
         with (
             neo4j_driver.GraphDatabase.driver(uri) as driver,
             driver.session(default_access_mode="READ") as session,
@@ -173,4 +173,4 @@ def _slowest(store: GraphStore, index: TextIndex) -> float:
         [timed(partial(call, make(i))) for make in kinds.values()]
         for i in range(ROUNDS)
     ]
-    return max(statistics.median(taken) for taken in zip(*rounds, strict=True))
+    return max(statistics.median(seconds) for seconds in zip(*rounds, strict=True))

@@ -22,26 +22,32 @@ _CHUNKS, _ROUNDS, _AT_ONCE, _CHANGES = 5, 9, 100, 100
 
 def changes(report: Report, n: int = N) -> None:
     """A graph without encoder that takes documents of five chunks."""
-    made = synthetic.items(n + 4 * _AT_ONCE * _CHUNKS)
-    tables = [item for item in made if isinstance(item, Table)]
-    texts = [item for item in made if isinstance(item, Document)]
-    held, spare = texts[: n - len(tables)], texts[n - len(tables) :]
-    whole = [_document(i, spare) for i in range(len(spare) // _CHUNKS)]
-    graph = SageGraph.build([*held, *tables], encoder=None)
-    graph.add(whole[:1])  # looks at what the first change asks for
-    comes = [taken(partial(graph.add, [one])) for one in whole[1 : _ROUNDS + 1]]
-    goes = [taken(partial(graph.remove, [one.id])) for one in whole[1:_ROUNDS]]
-    edited = [
-        Document(f"{one.text} Edited.", id=one.id, title=one.title)
-        for one in held[:_ROUNDS]
+    items = synthetic.items(n + 4 * _AT_ONCE * _CHUNKS)
+    tables = [item for item in items if isinstance(item, Table)]
+    texts = [item for item in items if isinstance(item, Document)]
+    initial, spare = texts[: n - len(tables)], texts[n - len(tables) :]
+    new_documents = [_document(i, spare) for i in range(len(spare) // _CHUNKS)]
+    graph = SageGraph.build([*initial, *tables], encoder=None)
+    graph.add(new_documents[:1])  # looks at what the first change asks for
+    comes = [
+        taken(partial(graph.add, [document]))
+        for document in new_documents[1 : _ROUNDS + 1]
     ]
-    edits = [taken(partial(graph.add, [one])) for one in edited]
+    goes = [
+        taken(partial(graph.remove, [document.id]))
+        for document in new_documents[1:_ROUNDS]
+    ]
+    edited = [
+        Document(f"{document.text} Edited.", id=document.id, title=document.title)
+        for document in initial[:_ROUNDS]
+    ]
+    edits = [taken(partial(graph.add, [document])) for document in edited]
     of_five = f"a document of {_CHUNKS} chunks, {n:,} nodes"
     for what, rounds in (("added", comes), ("removed", goes), ("edited", edits)):
         milliseconds = 1000 * statistics.median(rounds)
         of = "a document of one chunk" if what == "edited" else of_five
         report.add(f"changes {what}", f"{of}, {what}", milliseconds, unit="ms")
-    many = whole[_ROUNDS + 1 :][:_AT_ONCE]
+    many = new_documents[_ROUNDS + 1 :][:_AT_ONCE]
     alone = taken(lambda: SageGraph.build(many, encoder=None))
     report.add(
         "changes at once",
@@ -50,7 +56,10 @@ def changes(report: Report, n: int = N) -> None:
         target=5.0,
     )
     questions(
-        report, graph, whole[_ROUNDS + _AT_ONCE + 1 :], synthetic.questions(made, 40)
+        report,
+        graph,
+        new_documents[_ROUNDS + _AT_ONCE + 1 :],
+        synthetic.questions(items, 40),
     )
     with tempfile.TemporaryDirectory() as folder:
         saved = 1000 * taken(partial(graph.save, Path(folder, "graph")))
@@ -58,20 +67,22 @@ def changes(report: Report, n: int = N) -> None:
 
 
 def questions(
-    report: Report, graph: SageGraph, documents: list[Document], asked: list[str]
+    report: Report, graph: SageGraph, documents: list[Document], texts: list[str]
 ) -> None:
     """The first question behind a change, and questions after many changes."""
     graph.add(documents[:1])
-    first = 1000 * taken(partial(graph.retriever().retrieve, asked[0]))
+    first = 1000 * taken(partial(graph.retriever().retrieve, texts[0]))
     report.add("changes question", "the first question after it", first, unit="ms")
     for i in range(_CHANGES // 2):
-        one = documents[1 + i % (len(documents) - 1)]
-        graph.add([one])
-        graph.remove([one.id])
+        document = documents[1 + i % (len(documents) - 1)]
+        graph.add([document])
+        graph.remove([document.id])
     fresh = SageGraph.from_nodes(graph.nodes, encoder=None)
     after, before = (
-        statistics.median(taken(partial(one.retriever().retrieve, q)) for q in asked)
-        for one in (graph, fresh)
+        statistics.median(
+            taken(partial(document.retriever().retrieve, q)) for q in texts
+        )
+        for document in (graph, fresh)
     )
     what = f"a question after {_CHANGES} single changes, against a fresh build"
     report.add("changes many", what, after / before, target=1.3)
@@ -87,5 +98,5 @@ def taken(call: Callable[[], object]) -> float:
 def _document(number: int, spare: list[Document]) -> Document:
     """A document of several chunks, of the texts of others."""
     parts = spare[number * _CHUNKS : (number + 1) * _CHUNKS]
-    text = "\n\n".join(f"# Part {i}\n\n{one.text}" for i, one in enumerate(parts))
+    text = "\n\n".join(f"# Part {i}\n\n{part.text}" for i, part in enumerate(parts))
     return Document(text, id=f"new{number:04d}", title=parts[0].title)

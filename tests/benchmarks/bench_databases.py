@@ -46,10 +46,10 @@ def triples(seed: int = 0) -> Iterator[str]:
     """Lines of a ``kb.txt`` of MetaQA's size and shape."""
     rng = random.Random(seed)
     for relation, (share, names) in RELATIONS.items():
-        seen: set[tuple[int, int]] = set()
-        while len(seen) < TRIPLES * share:
-            seen.add((rng.randrange(FILMS), int(names * rng.random() ** 2)))
-        for film, other in sorted(seen):
+        pairs: set[tuple[int, int]] = set()
+        while len(pairs) < TRIPLES * share:
+            pairs.add((rng.randrange(FILMS), int(names * rng.random() ** 2)))
+        for film, other in sorted(pairs):
             yield f"Film {film}|{relation}|{relation} {other}\n"
 
 
@@ -135,14 +135,14 @@ def _two_hops_neo4j(report: Report, uri: str, films: Sequence[str]) -> None:
             with driver.session(default_access_mode=neo4j.READ_ACCESS) as session:
                 return session.execute_read(lambda tx: tx.run(query, id=film).values())
 
-        found = medians(
+        seconds = medians(
             {
                 "ours": lambda film: store.query(query, {"id": film}).rows,
                 "bare": directly,
             },
             films,
         )
-    _ratio(report, "Neo4j", found["ours"], found["bare"])
+    _ratio(report, "Neo4j", seconds["ours"], seconds["bare"])
 
 
 def _plans(report: Report, kb: Path, uri: str, films: Sequence[str]) -> None:
@@ -154,35 +154,40 @@ def _plans(report: Report, kb: Path, uri: str, films: Sequence[str]) -> None:
         ("d", "directed_by", "f"),
         ("f", "starred_actors", "T"),
     ]
-    told = [
+    hop_fields = [
         {"from": one, "rel": relation, "to_var": other} for one, relation, other in hops
     ]
     plan = GraphPlan.model_validate(
-        {"anchors": [{"var": "a", "text": "a film", "label": "Movie"}], "hops": told}
+        {
+            "anchors": [{"var": "a", "text": "a film", "label": "Movie"}],
+            "hops": hop_fields,
+        }
     )
-    memory, taken = MemoryStore.load(kb), []
+    memory, in_memory = MemoryStore.load(kb), []
     with Neo4jStore(uri) as server:
         schema = server.schema()
 
         def ours(film: str) -> None:
-            taken.append(timed(lambda: find_matches(plan, memory, {"a": {film: 1.0}})))
+            in_memory.append(
+                timed(lambda: find_matches(plan, memory, {"a": {film: 1.0}}))
+            )
 
         def queried(film: str) -> None:
             find_matches(plan, server, {"a": {film: 1.0}}, schema=schema)
 
-        found = medians({"ours": ours, "queried": queried}, films)
+        seconds = medians({"ours": ours, "queried": queried}, films)
     report.add(
         "plan",
         "a plan of three hops in memory, median",
-        1000 * found["ours"],
+        1000 * seconds["ours"],
         unit="ms",
         target=5.0,
     )
-    slowest = 1000 * sorted(taken)[int(0.99 * len(taken))]
+    slowest = 1000 * sorted(in_memory)[int(0.99 * len(in_memory))]
     report.add(
         "plan slowest", "the same, 99th percentile", slowest, unit="ms", target=50.0
     )
-    ratio = found["queried"] / found["ours"]
+    ratio = seconds["queried"] / seconds["ours"]
     report.add(
         "plan ratio",
         "the same plan as a query of Neo4j, against memory",
@@ -202,10 +207,10 @@ def _large(
 ) -> None:
     from graphret.stores.ladybug import LadybugStore
 
-    given = bench_stores.columns(n_nodes, degree)
-    store = synthetic.store_of(**given)
-    with LadybugStore(folder / "large.lbug") as there:
-        seconds = timed(lambda: there.load(store))
+    columns = bench_stores.columns(n_nodes, degree)
+    store = synthetic.store_of(**columns)
+    with LadybugStore(folder / "large.lbug") as database:
+        seconds = timed(lambda: database.load(store))
     n, m = store.count()
     report.counts |= {"databases/large, nodes": n, "databases/large, edges": m}
     name = f"a graph of {n:,} nodes and {m:,} edges into Ladybug"

@@ -32,11 +32,11 @@ def build(report: Report) -> None:
     """
     nodes, vectors = _given(N)
     started: list[RayExecutor] = []
-    with tempfile.TemporaryDirectory() as kept:
+    with tempfile.TemporaryDirectory() as folder:
         start_up = timed(
             lambda: started.append(RayExecutor(num_cpus=2, object_store_memory=_STORE))
         )
-        keeping = RayExecutor(blocks=kept)
+        keeping = RayExecutor(blocks=folder)
         local, cluster, driver, counting = [], [], [], _Counting()
         for nth in range(ROUNDS):
             local.append(timed(lambda: _built(nodes, vectors, LOCAL)))
@@ -106,23 +106,23 @@ def embedding(report: Report) -> None:
     )
 
 
-def shard(report: Report, n: int = 100_000, asked: int = 4_096) -> None:
+def shard(report: Report, n: int = 100_000, n_queries: int = 4_096) -> None:
     """A shard of HNSW on one core: what a row costs when it is made, and when it is
     searched.
     """
     _, vectors = _given(n, texts=False)
-    made: list[Any] = []
-    seconds = timed(lambda: made.append(_saved_graph(vectors)))
-    search = _Search(vectors, 21, made[0])
+    graphs: list[Any] = []
+    seconds = timed(lambda: graphs.append(_saved_graph(vectors)))
+    search = _Search(vectors, 21, graphs[0])
     search(vectors[:2])
-    report.counts |= {"ray/rows of a shard": n, "ray/bytes of a shard": len(made[0])}
+    report.counts |= {"ray/rows of a shard": n, "ray/bytes of a shard": len(graphs[0])}
     report.add(
         "ray shard",
         f"a row of a shard of HNSW of {n:,}, made by one core",
         1000 * seconds / n,
         unit="ms",
     )
-    searched = 1000 * timed(lambda: search(vectors[:asked])) / asked
+    searched = 1000 * timed(lambda: search(vectors[:n_queries])) / n_queries
     report.add(
         "ray shard search",
         "finding its 21 nearest neighbours in such a shard (`OMP_NUM_THREADS=1`)",

@@ -35,13 +35,13 @@ def lexical(report: Report, n: int = N_LEXICAL) -> None:
     import bm25s
     from rank_bm25 import BM25Okapi
 
-    made = synthetic.items(n * 16 // 15)
-    documents = [item for item in made if isinstance(item, Document)][:n]
+    items = synthetic.items(n * 16 // 15)
+    documents = [item for item in items if isinstance(item, Document)][:n]
     nodes = NodeTable.of(
         Node(item.id, ("Document",), item.title, item.text) for item in documents
     )
-    asked = synthetic.questions(made, _QUESTIONS)
-    del made, documents
+    questions = synthetic.questions(items, _QUESTIONS)
+    del items, documents
     ours = BM25Index.build(nodes, text=SingleFieldText())
     terms = [
         ours.analyzer(str(SingleFieldText().fields(node).get("text", "")))
@@ -52,12 +52,12 @@ def lexical(report: Report, n: int = N_LEXICAL) -> None:
     okapi = BM25Okapi(terms)
     names = np.asarray(nodes.ids.tolist())
     rng = np.random.default_rng(0)
-    given = {
+    ids_by_question = {
         q: nodes.ids.take(rng.choice(len(nodes), size=N_GIVEN, replace=False))
-        for q in asked
+        for q in questions
     }
-    for question in asked[:20]:  # the hashes of ids are taken by then
-        nodes.find(given[question])
+    for question in questions[:20]:  # the hashes of ids are taken by then
+        nodes.find(ids_by_question[question])
 
     def search(question: str) -> object:
         ours.forget()
@@ -65,32 +65,34 @@ def lexical(report: Report, n: int = N_LEXICAL) -> None:
 
     def score(question: str) -> object:
         ours.forget()
-        return ours.score(question, given[question])
+        return ours.score(question, ids_by_question[question])
 
     def bm25s_search(question: str) -> object:
         return theirs.retrieve(
             [ours.analyzer(question)], corpus=names, k=K, show_progress=False
         )
 
-    found = medians({"search": search, "score": score, "bm25s": bm25s_search}, asked)
-    found |= medians(
+    seconds = medians(
+        {"search": search, "score": score, "bm25s": bm25s_search}, questions
+    )
+    seconds |= medians(
         {
             "rank_bm25": lambda question: okapi.get_top_n(
                 ours.analyzer(question), names, K
             )
         },
-        asked[:6],
+        questions[:6],
     )
     report.counts |= {
         "search/nodes": len(nodes),
-        "search/questions": len(asked),
+        "search/questions": len(questions),
         "search/given nodes": N_GIVEN,
     }
     what = f"BM25 search over {n:,} nodes: its speed against rank_bm25's"
     report.add(
         "search rank_bm25",
         what,
-        found["rank_bm25"] / found["search"],
+        seconds["rank_bm25"] / seconds["search"],
         target=50.0,
         at_least=True,
     )
@@ -98,7 +100,7 @@ def lexical(report: Report, n: int = N_LEXICAL) -> None:
     report.add(
         "search bm25s",
         what,
-        found["bm25s"] / found["search"],
+        seconds["bm25s"] / seconds["search"],
         target=0.9,
         at_least=True,
     )
@@ -106,7 +108,7 @@ def lexical(report: Report, n: int = N_LEXICAL) -> None:
         f"the time to score {N_GIVEN:,} given nodes, others for each question, against"
         " that of a search"
     )
-    report.add("search score", what, found["score"] / found["search"], target=1.0)
+    report.add("search score", what, seconds["score"] / seconds["search"], target=1.0)
 
 
 def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
@@ -124,12 +126,12 @@ def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
             (flat + 0.5 * rng.standard_normal((count, DIMENSION))).astype(np.float32)
         )
 
-    rows, asked = vectors(n), vectors(200)
+    rows, questions = vectors(n), vectors(200)
     nodes = NodeTable.of(Node(f"n{i:07d}") for i in range(n))
     exact, ours = (DenseIndex.build(nodes, None, vectors=rows) for _ in range(2))
     exact.hnsw_above, ours.hnsw_above = n, 0
-    queries = [f"q{i}" for i in range(len(asked))]
-    for query, vector in zip(queries, asked, strict=True):
+    queries = [f"q{i}" for i in range(len(questions))]
+    for query, vector in zip(queries, questions, strict=True):
         exact.remember(query, vector)
         ours.remember(query, vector)
     ours.search(queries[0], k)  # which builds it
@@ -142,10 +144,10 @@ def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
         exact.forget()
         return exact.search(query, k)
 
-    taken = medians(
+    seconds = medians(
         {"ours": lambda query: ours.search(query, k), "exact": exactly}, queries
     )
-    report.counts |= {"hnsw/nodes": n, "hnsw/questions": len(asked)}
+    report.counts |= {"hnsw/nodes": n, "hnsw/questions": len(questions)}
     what = f"recall@{k} of HNSW at M = {HNSW_M} over {n:,} nodes against exact search"
     report.add(
         "hnsw recall",
@@ -156,7 +158,9 @@ def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
         at_least=True,
     )
     report.add(
-        "hnsw exact", "its speed against exact search", taken["exact"] / taken["ours"]
+        "hnsw exact",
+        "its speed against exact search",
+        seconds["exact"] / seconds["ours"],
     )
 
 
@@ -168,18 +172,18 @@ def spotting(report: Report, n: int = MANY_NAMES) -> None:
     find_mentions(names[0], book)
     building = time.perf_counter() - start
     chosen = np.random.default_rng(1).choice(n, size=(500, 2), replace=False).tolist()
-    asked = [
+    questions = [
         f"which films with {names[a]} were made in the years before {names[b]}?"
         for a, b in chosen
     ]
-    taken = medians({"spot": lambda question: find_mentions(question, book)}, asked)[
-        "spot"
-    ]
+    seconds = medians(
+        {"spot": lambda question: find_mentions(question, book)}, questions
+    )["spot"]
     report.counts |= {"spot/names": len(book)}
     report.add(
         "spot",
         f"names spotted in a question, {n:,} known",
-        1000 * taken,
+        1000 * seconds,
         unit="ms",
         target=1.0,
     )

@@ -32,19 +32,21 @@ def serve(report: Report) -> None:
     """Questions a second over HTTP against the core, how long they wait, and 10,000 of
     them.
     """
-    made = synthetic.items(N)
-    asked = iter(
-        synthetic.questions(made, REQUESTS + ROUNDS * EACH)
+    items = synthetic.items(N)
+    remaining_questions = iter(
+        synthetic.questions(items, REQUESTS + ROUNDS * EACH)
     )  # each once, as some answers are kept
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(THREADS) as pool:
-        SageGraph.build(made, encoder=None, chunker=None).save(folder)
+        SageGraph.build(items, encoder=None, chunker=None).save(folder)
         retriever = SageGraph.load(folder).retriever()
         with _serving(folder) as (address, process):
-            asyncio.run(_load(address, list(islice(asked, EACH))))  # caches warm up
+            asyncio.run(
+                _load(address, list(islice(remaining_questions, EACH)))
+            )  # caches warm up
             memory = process.memory_info().rss
             core, ours, waits, lost = list[float](), list[float](), list[float](), 0
             for _ in range(ROUNDS):
-                questions = list(islice(asked, EACH))
+                questions = list(islice(remaining_questions, EACH))
                 core.append(
                     timed(
                         lambda some=questions: list(
@@ -52,16 +54,21 @@ def serve(report: Report) -> None:
                         )
                     )
                 )  # type: ignore[misc]
-                questions = list(islice(asked, EACH))
+                questions = list(islice(remaining_questions, EACH))
                 start = time.perf_counter()
-                taken = asyncio.run(_load(address, questions))
+                round_waits = asyncio.run(_load(address, questions))
                 ours.append(time.perf_counter() - start)
-                waits += taken
-                lost += len(questions) - len(taken)
-            rest = list(asked)[: REQUESTS - (ROUNDS + 1) * EACH]
-            lost += len(rest) - len(asyncio.run(_load(address, rest)))
+                waits += round_waits
+                lost += len(questions) - len(round_waits)
+            last_questions = list(remaining_questions)[: REQUESTS - (ROUNDS + 1) * EACH]
+            lost += len(last_questions) - len(
+                asyncio.run(_load(address, last_questions))
+            )
             grown = process.memory_info().rss
-    rates = [one / other for one, other in zip(core, ours, strict=True)]
+    rates = [
+        core_seconds / our_seconds
+        for core_seconds, our_seconds in zip(core, ours, strict=True)
+    ]
     p99 = statistics.quantiles(waits, n=100)[98]
     report.counts |= {
         "serve/nodes": N,
@@ -109,12 +116,12 @@ def _serving(folder: str) -> Iterator[tuple[tuple[str, int], psutil.Process]]:
     with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
-            found = next(
-                at
-                for said in process.stderr
-                if (at := re.search(r"running on http://(\S+):(\d+)", said))
+            match = next(
+                address
+                for line_ in process.stderr
+                if (address := re.search(r"running on http://(\S+):(\d+)", line_))
             )
-            yield (found[1], int(found[2])), psutil.Process(process.pid)
+            yield (match[1], int(match[2])), psutil.Process(process.pid)
         finally:
             process.terminate()
 
@@ -123,7 +130,7 @@ async def _load(address: tuple[str, int], questions: Sequence[str]) -> list[floa
     """Have clients ask all questions, each client one after another, and return the
     waits of those answered in full.
     """
-    waiting, taken = iter(questions), list[float]()
+    waiting, waits = iter(questions), list[float]()
 
     async def client() -> None:
         reader, writer = await asyncio.open_connection(*address)
@@ -139,10 +146,10 @@ async def _load(address: tuple[str, int], questions: Sequence[str]) -> list[floa
             size = re.search(rb"content-length: (\d+)", answer)
             whole = await reader.readexactly(int(size[1])) if size else b""
             if answer.startswith(b"HTTP/1.1 200") and whole.endswith(b"}"):
-                taken.append(time.perf_counter() - start)
+                waits.append(time.perf_counter() - start)
         writer.close()
 
     async with asyncio.TaskGroup() as clients:
         for _ in range(CLIENTS):
             clients.create_task(client())
-    return taken
+    return waits

@@ -39,27 +39,27 @@ def spark(report: Report) -> None:
             what: json.dumps({"steps": [{"cypher": query}]})
             for what, query in _PLANS.items()
         }
-        own = Spark(ScriptedPlanner(plans), store, BM25Index.of_store(store))
-        own.prompt()
+        retriever = Spark(ScriptedPlanner(plans), store, BM25Index.of_store(store))
+        retriever.prompt()
         spent: list[float] = []
         for name in _OF_THE_DATABASE:
             setattr(store, name, _clocked(getattr(store, name), spent))
-        for what, told in (
+        for what, detail in (
             ("own", "the plan is correct"),
             ("mended", "its direction and a value are repaired"),
         ):
-            taken = []
+            seconds = []
             for _ in range(_ROUNDS):
                 spent.clear()
-                taken.append(
-                    timed(lambda what=what: own.retrieve(what, 5)) - sum(spent)
+                seconds.append(
+                    timed(lambda what=what: retriever.retrieve(what, 5)) - sum(spent)
                 )  # type: ignore[misc]
-            what, told = (
+            what, detail = (
                 f"spark {what}",
-                f"SPARK: a question, without model and database time; {told}",
+                f"SPARK: a question, without model and database time; {detail}",
             )
             report.add(
-                what, told, 1000 * statistics.median(taken), unit="ms", target=10.0
+                what, detail, 1000 * statistics.median(seconds), unit="ms", target=10.0
             )
 
 

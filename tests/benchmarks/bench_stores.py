@@ -42,27 +42,27 @@ def columns(n_nodes: int, degree: int, seed: int = 0) -> dict[str, Any]:
 
 def stores(report: Report, n_nodes: int = 1_000_000, degree: int = 10) -> None:
     """The part of the speed benchmark."""
-    given = columns(n_nodes, degree)
-    ids = given["ids"]
+    graph_columns = columns(n_nodes, degree)
+    ids = graph_columns["ids"]
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        store = synthetic.store_of(**given)
+        store = synthetic.store_of(**graph_columns)
         built = time.perf_counter() - start
         store.save(folder)
         n, m = store.count()
         del store
         rng = np.random.default_rng(1)
-        asked = [_ids(rng.integers(n_nodes, size=_ASKED)) for _ in range(_ROUNDS)]
-        wanted: dict[str, Any] = {
+        id_batches = [_ids(rng.integers(n_nodes, size=_ASKED)) for _ in range(_ROUNDS)]
+        filters: dict[str, Any] = {
             "relations": [f"RELATION_{i}" for i in range(RELATIONS // 2)],
             "labels": [f"Label{i}" for i in range(LABELS // 2)],
         }
         start = time.perf_counter()
         store = MemoryStore.load(folder)
-        store.neighbors(asked[0], **wanted)
+        store.neighbors(id_batches[0], **filters)
         opened = time.perf_counter() - start
         neighbors = [
-            timed(lambda ids=ids: store.neighbors(ids, **wanted)) for ids in asked
+            timed(lambda ids=ids: store.neighbors(ids, **filters)) for ids in id_batches
         ]  # type: ignore[misc]
         new = [
             (
@@ -77,7 +77,7 @@ def stores(report: Report, n_nodes: int = 1_000_000, degree: int = 10) -> None:
         ]  # type: ignore[misc]
     report.counts |= {"stores/nodes": n, "stores/edges": m}
     graph = f"{n:,} nodes and {m:,} edges"
-    taken = 1000 * statistics.median(neighbors[_ROUNDS // 4 :])
+    milliseconds = 1000 * statistics.median(neighbors[_ROUNDS // 4 :])
     report.add(
         "store build",
         f"`MemoryStore` of {graph} from columns",
@@ -87,7 +87,7 @@ def stores(report: Report, n_nodes: int = 1_000_000, degree: int = 10) -> None:
     )
     report.add("store open", "opening it, and one query", opened, unit="s", target=1.0)
     what = f"neighbours of {_ASKED} nodes, half of the labels and relations"
-    report.add("store neighbors", what, taken, unit="ms", target=2.0)
+    report.add("store neighbors", what, milliseconds, unit="ms", target=2.0)
     report.add(
         "store upsert",
         f"a node and {degree} edges upserted",

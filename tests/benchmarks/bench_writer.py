@@ -52,12 +52,12 @@ def patterns(n: int) -> list[str]:
 
 def seconds(work: Callable[[], object], times: int = 5) -> float:
     """The median of some runs."""
-    taken = []
+    runs = []
     for _ in range(times):
         start = time.perf_counter()
         work()
-        taken.append(time.perf_counter() - start)
-    return sorted(taken)[times // 2]
+        runs.append(time.perf_counter() - start)
+    return sorted(runs)[times // 2]
 
 
 def scan(
@@ -68,11 +68,11 @@ def scan(
     for row, begun in enumerate(tokens):
         size = len(begun)
         fits = [
-            one
-            for one in candidates
-            if len(one) > size and torch.equal(one[:size], begun)
+            candidate
+            for candidate in candidates
+            if len(candidate) > size and torch.equal(candidate[:size], begun)
         ]
-        allowed = list({int(one[size]) for one in fits})
+        allowed = list({int(candidate[size]) for candidate in fits})
         masked[row, allowed] = scores[row, allowed]
     return masked
 
@@ -115,24 +115,27 @@ def main(source: str = SMALL) -> None:
     candidates = CandidateFinder(store, planner.space).find(
         mentioned_entities(planner, QUESTION)
     )
-    writer, texts = Writer(model, tokenizer), [one.text for one in candidates]
+    writer, texts = (
+        Writer(model, tokenizer),
+        [candidate.text for candidate in candidates],
+    )
     with torch.inference_mode():
         cache = model(torch.tensor([prompt] * BEAMS), use_cache=True).past_key_values
-        one = torch.tensor([[prompt[0]]] * BEAMS)
+        token = torch.tensor([[prompt[0]]] * BEAMS)
         print(
             f"forward pass of {BEAMS} beams:"
-            f" {1e3 * seconds(lambda: model(one, past_key_values=cache)):.1f} ms"
+            f" {1e3 * seconds(lambda: model(token, past_key_values=cache)):.1f} ms"
         )
         for most in (1, 10, len(texts)):
-            taken = seconds(lambda: writer.rank(QUESTION, candidates, most), 3)
-            print(f"the best {most} of {len(texts)}: {taken:.2f} s")
-        wholes = [
+            spent = seconds(lambda: writer.rank(QUESTION, candidates, most), 3)
+            print(f"the best {most} of {len(texts)}: {spent:.2f} s")
+        answers = [
             torch.tensor([[*prompt, *answer]])
             for answer in answer_tokens(tokenizer, [*map(bare_pattern, texts)])
         ]
         print(
             f"each of {len(texts)} alone:"
-            f" {seconds(lambda: [model(whole) for whole in wholes], 1):.2f} s"
+            f" {seconds(lambda: [model(sequence) for sequence in answers], 1):.2f} s"
         )
 
 

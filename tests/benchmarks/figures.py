@@ -68,16 +68,16 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def medians(
-    contestants: Mapping[str, Callable[[str], object]], asked: Iterable[str]
+    contestants: Mapping[str, Callable[[str], object]], questions: Iterable[str]
 ) -> dict[str, float]:
     """Put each question to each contestant in turn, who begins too, so that all meet
     the machine as it is: medians.
     """
-    taken: dict[str, list[float]] = {name: [] for name in contestants}
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
     order = list(contestants.items())
-    for nth, question in enumerate(asked):
+    for nth, question in enumerate(questions):
         for name, work in order[nth % len(order) :] + order[: nth % len(order)]:
             spent = timed(lambda w=work, q=question: w(q))  # type: ignore[misc]
             if nth:
-                taken[name].append(spent)
-    return {name: statistics.median(values) for name, values in taken.items()}
+                seconds[name].append(spent)
+    return {name: statistics.median(values) for name, values in seconds.items()}

@@ -88,20 +88,20 @@ def edges(report: Report, n: int = N) -> None:
             f"n{i:07d}",
             ("Document",),
             text=f"text {i}",
-            properties={"entities": [f"Name {e}" for e in own]},
+            properties={"entities": [f"Name {e}" for e in entity_ids]},
         )
-        for i, own in enumerate(entities)
+        for i, entity_ids in enumerate(entities)
     )
-    dense, made = DenseIndex.build(nodes, None, vectors=vectors), []
+    dense, built = DenseIndex.build(nodes, None, vectors=vectors), []
     seconds = timed(
-        lambda: made.append(
+        lambda: built.append(
             SimilarityIndex.build(nodes, dense, SimilaritySettings()).edges
         )
     )
     report.counts |= {
         "edges/nodes": n,
         "edges/dimension": DIMENSION,
-        "edges/edges": len(made[0]),
+        "edges/edges": len(built[0]),
     }
     report.add(
         "edges",
@@ -126,9 +126,9 @@ def encoder(report: Report, n: int = 192, rounds: int = 3) -> None:
         lambda: ours._loaded().encode(mixed, show_progress_bar=False),
         lambda: ours.encode_documents(mixed),
     ]
-    taken = [[timed(side) for side in sides] for _ in range(rounds)]
+    seconds = [[timed(side) for side in sides] for _ in range(rounds)]
     what = "texts per second, against `SentenceTransformer.encode`"
-    ratio = statistics.median(plain / own for plain, own in taken)
+    ratio = statistics.median(plain / own for plain, own in seconds)
     report.add("encoder", what, ratio, target=1.15, at_least=True)
     report.counts["encoder/texts"] = n
 
@@ -171,15 +171,15 @@ def expansion(report: Report) -> None:
     """One expansion, the question's embedding given, without and with the search for
     seeds.
     """
-    graph, index, asked = _graph()
+    graph, index, questions = _graph()
     store = MemoryStore(graph.state.graph)
     limits = {"coverage": 5.0, "propagate": 1.0, "paper": 1.0}
     for name, make in RANKINGS.items():
         expand = Expand(None, store, index, ranking=make())
-        alone, whole = [], []
-        for question in asked:
+        alone, total = [], []
+        for question in questions:
             _forget(index)
-            whole.append(timed(partial(expand.retrieve, question, K)))
+            total.append(timed(partial(expand.retrieve, question, K)))
             seeds = index.top(question, expand.ranking.n_seeds(K))
             start = time.perf_counter()
             ranked = expand.ranking.rank(
@@ -188,7 +188,7 @@ def expansion(report: Report) -> None:
             graph.nodes.at(ranked.positions[:K])
             alone.append(time.perf_counter() - start)
         first, second = (
-            1000 * statistics.median(taken[20:]) for taken in (alone, whole)
+            1000 * statistics.median(seconds[20:]) for seconds in (alone, total)
         )  # caches warm up
         what = f"one expansion, `{name}`, {N:,} nodes, top {K}"
         report.add(f"expansion {name}", what, first, unit="ms", target=limits.get(name))
@@ -198,7 +198,11 @@ def expansion(report: Report) -> None:
             second,
             unit="ms",
         )
-    counted = {"nodes": len(graph), "edges": len(graph.edges), "questions": len(asked)}
+    counted = {
+        "nodes": len(graph),
+        "edges": len(graph.edges),
+        "questions": len(questions),
+    }
     report.counts |= {f"expansion/{name}": n for name, n in counted.items()}
 
 
@@ -211,11 +215,11 @@ def peers(report: Report) -> None:
     from langchain_core.vectorstores import InMemoryVectorStore
     from langchain_graph_retriever import GraphRetriever
 
-    made = synthetic.items(_PEER_NODES)
-    graph = SageGraph.build(made, encoder=None, chunker=None)
-    asked = synthetic.questions(made, 30)
+    items = synthetic.items(_PEER_NODES)
+    graph = SageGraph.build(items, encoder=None, chunker=None)
+    questions = synthetic.questions(items, 30)
     rng = np.random.default_rng(0)
-    vectors = {question: rng.standard_normal(DIMENSION) for question in asked}
+    vectors = {question: rng.standard_normal(DIMENSION) for question in questions}
     rows = rng.standard_normal((len(graph), DIMENSION)).astype(np.float32)
     index = HybridIndex(
         graph.index.lexical, DenseIndex.build(graph.nodes, None, vectors=rows)
@@ -250,18 +254,18 @@ def peers(report: Report) -> None:
         _forget(index)
         return expand.retrieve(question, K)
 
-    taken = medians({"ours": ours_once, "theirs": retriever.invoke}, asked)
+    seconds = medians({"ours": ours_once, "theirs": retriever.invoke}, questions)
     report.counts |= {
         "peers/nodes": len(graph),
         "peers/links": len(graph.edges),
-        "peers/questions": len(asked),
+        "peers/questions": len(questions),
     }
     what = (
         f"langchain-graph-retriever (Eager, one hop, in memory), {_PEER_NODES:,} nodes,"
         " against `propagate`"
     )
     report.add(
-        "peers", what, taken["theirs"] / taken["ours"], target=1.0, at_least=True
+        "peers", what, seconds["theirs"] / seconds["ours"], target=1.0, at_least=True
     )
 
 
@@ -269,12 +273,12 @@ def scale(
     report: Report, small: int = 10_000, large: int = 1_000_000, degree: int = 10
 ) -> None:
     """One expansion in a graph a hundred times as large."""
-    found: dict[int, dict[str, float]] = {}
-    asked = synthetic.array_questions(60)
+    seconds: dict[int, dict[str, float]] = {}
+    questions = synthetic.array_questions(60)
     for n in (small, large):
         graph, index = synthetic.arrays(n, degree)
-        taken: dict[str, list[float]] = {name: [] for name in RANKINGS}
-        for question in asked:
+        spent: dict[str, list[float]] = {name: [] for name in RANKINGS}
+        for question in questions:
             index.scores(question)
             for name, make in RANKINGS.items():
                 ranking = make()
@@ -285,8 +289,8 @@ def scale(
                 start = time.perf_counter()
                 ranked = ranking.rank(frontier, K)
                 graph.nodes.at(ranked.positions[:K])
-                taken[name].append(time.perf_counter() - start)
-        found[n] = {name: statistics.median(values) for name, values in taken.items()}
+                spent[name].append(time.perf_counter() - start)
+        seconds[n] = {name: statistics.median(values) for name, values in spent.items()}
         report.counts |= {
             f"scale/nodes, {n:,}": len(graph.nodes),
             f"scale/edges, {n:,}": len(graph.edges),
@@ -298,7 +302,10 @@ def scale(
             f" {small:,} nodes, `{name}`"
         )
         report.add(
-            f"scale {name}", what, found[large][name] / found[small][name], target=3.0
+            f"scale {name}",
+            what,
+            seconds[large][name] / seconds[small][name],
+            target=3.0,
         )
     peak = (
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -315,9 +322,9 @@ def scale(
 
 
 def _forget(index: HybridIndex) -> None:
-    for one in (index, index.lexical, index.dense):
-        if one is not None:
-            one.forget()
+    for cache in (index, index.lexical, index.dense):
+        if cache is not None:
+            cache.forget()
 
 
 @lru_cache(maxsize=1)
@@ -334,7 +341,7 @@ def _graph() -> tuple[SageGraph, HybridIndex, Sequence[str]]:
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((len(graph), DIMENSION)).astype(np.float32)
     dense = DenseIndex.build(graph.nodes, None, vectors=vectors)
-    asked = synthetic.questions(_items(), QUESTIONS)
-    for question in asked:
+    questions = synthetic.questions(_items(), QUESTIONS)
+    for question in questions:
         dense.remember(question, rng.standard_normal(DIMENSION))
-    return graph, HybridIndex(graph.index.lexical, dense), asked
+    return graph, HybridIndex(graph.index.lexical, dense), questions

@@ -29,8 +29,8 @@ _ROWS = 10
 def words(n: int = _WORDS) -> list[str]:
     """Return invented words, all different, the short ones first."""
     syllables = [onset + nucleus for onset in _ONSETS for nucleus in _NUCLEI]
-    made = [a + b + "n" for a in syllables for b in syllables]
-    return made[:n]
+    combined = [a + b + "n" for a in syllables for b in syllables]
+    return combined[:n]
 
 
 def _text(rng: np.random.Generator, lexicon: Sequence[str], length: int) -> list[str]:
@@ -51,21 +51,21 @@ def items(n: int, seed: int = 0) -> list[Item]:
         " ".join(rare[i] for i in rng.integers(len(rare), size=2 + i % 2)).title()
         for i in range(n_documents)
     ]
-    made: list[Item] = []
+    all_items: list[Item] = []
     for i, title in enumerate(titles):
-        said = [_text(rng, lexicon, 14) for _ in range(5)]
-        said[1].insert(7, titles[int(rng.integers(n_documents))])
-        said[3].insert(4, titles[int(rng.integers(n_documents))])
-        text = " ".join(" ".join(sentence).capitalize() + "." for sentence in said)
-        made.append(Document(text, id=f"d{i:07d}", title=title))
+        sentences = [_text(rng, lexicon, 14) for _ in range(5)]
+        sentences[1].insert(7, titles[int(rng.integers(n_documents))])
+        sentences[3].insert(4, titles[int(rng.integers(n_documents))])
+        text = " ".join(" ".join(sentence).capitalize() + "." for sentence in sentences)
+        all_items.append(Document(text, id=f"d{i:07d}", title=title))
     for i in range(n_tables):
-        named = rng.integers(n_documents, size=_ROWS).tolist()
+        named_documents = rng.integers(n_documents, size=_ROWS).tolist()
         rows = [
             [titles[j], str(1900 + j % 120), " ".join(_text(rng, lexicon, 2))]
-            for j in named
+            for j in named_documents
         ]
         title = " ".join(_text(rng, rare, 3)).title()
-        made.append(
+        all_items.append(
             Table(
                 ["Name", "Year", "Remark"],
                 rows,
@@ -74,23 +74,26 @@ def items(n: int, seed: int = 0) -> list[Item]:
                 section="Members",
             )
         )
-    return made
+    return all_items
 
 
-def questions(made: Sequence[Item], n: int, seed: int = 1) -> list[str]:
+def questions(corpus: Sequence[Item], n: int, seed: int = 1) -> list[str]:
     """Return questions of ten words: some of a table's title, a row's remark, and what
     a document says.
     """
     rng = np.random.default_rng(seed)
-    tables = [item for item in made if isinstance(item, Table)]
-    documents = {item.title: item for item in made if isinstance(item, Document)}
-    asked = []
+    tables = [item for item in corpus if isinstance(item, Table)]
+    documents = {item.title: item for item in corpus if isinstance(item, Document)}
+    texts = []
     for i in rng.integers(len(tables), size=n).tolist():
         row = tables[i].rows[int(rng.integers(_ROWS))]
-        said = documents[row[0]].text.replace(".", "").split()
-        chosen = [said[j] for j in rng.integers(len(said), size=5).tolist()]
-        asked.append(" ".join([*tables[i].title.split()[:3], *row[2].split(), *chosen]))
-    return asked
+        document_words = documents[row[0]].text.replace(".", "").split()
+        chosen = [
+            document_words[j]
+            for j in rng.integers(len(document_words), size=5).tolist()
+        ]
+        texts.append(" ".join([*tables[i].title.split()[:3], *row[2].split(), *chosen]))
+    return texts
 
 
 def store_of(
@@ -114,8 +117,8 @@ def store_of(
     strings = (
         Strings.of(ids),
         *(
-            Strings.repeat("", n) if one is None else Strings.of(one)
-            for one in (names, texts)
+            Strings.repeat("", n) if column is None else Strings.of(column)
+            for column in (names, texts)
         ),
     )
     codes = np.zeros(n, np.int32) if labels is None else np.asarray(labels, np.int32)
@@ -160,10 +163,12 @@ def arrays(
     )
     indptr = np.arange(n + 1, dtype=np.int64) * terms
     fields = {"body": (indptr, ranks.ravel())}
-    said = FieldTerms(
+    field_terms = FieldTerms(
         [f"w{i}" for i in range(_WORDS)], fields, np.zeros(n + 1, dtype=np.int64)
     )
-    lexical = BM25Index(graph.nodes, said, NodeText(), Analyzer("", ""), BM25Settings())
+    lexical = BM25Index(
+        graph.nodes, field_terms, NodeText(), Analyzer("", ""), BM25Settings()
+    )
     return graph, HybridIndex(lexical)
 
 

@@ -70,7 +70,7 @@ def test_import_says_what_it_read_and_inspect_agrees(tmp_path: Path) -> None:
         "generation",
     } <= found.keys()
     assert found["encoder"] is None
-    assert "every checksum right" in graphret("inspect", "--graph", out).out
+    assert "all checksums match" in graphret("inspect", "--graph", out).out
     assert (
         graphret("inspect", "--graph", out, "--plot", tmp_path / "plot.svg").code == 0
     )
@@ -194,7 +194,7 @@ def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
     bad = tmp_path / "bad" / "kb.txt"
     bad.parent.mkdir()
     bad.write_text(KB + "Kismet|directed_by\n")
-    assert "there is a graph; --replace replaces it" in refused(
+    assert "it already contains a graph; --replace replaces it" in refused(
         2, "import", bad, "--out", out
     )
     over = ("--replace", "--out", out)
@@ -204,7 +204,7 @@ def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
     assert "the format is not clear" in refused(
         2, "import", tmp_path / "thing.xyz", *over
     )
-    assert "--replace: it is for folders" in refused(
+    assert "--replace: expected a folder as --out" in refused(
         2, "import", bad, "--replace", "--out", tmp_path / "g.lbug"
     )
     assert "the source and the target are the same" in refused(

@@ -219,14 +219,14 @@ def test_a_model_that_fails_is_fallen_back_from_or_is_5(movies: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([*ARK, "--ranking", "coverage"], "--ranking: it is for --method sage"),
-        ([*SAGE, "--agents", "3"], "--agents: it is for --method ark"),
-        ([*SAGE, "--model", "m"], "--model: it is for --method ark"),
-        ([*SAGE, "-v"], "--verbose: it is for --method ark"),
+        ([*ARK, "--ranking", "coverage"], "--ranking needs --method sage"),
+        ([*SAGE, "--agents", "3"], "--agents needs --method ark"),
+        ([*SAGE, "--model", "m"], "--model needs --method ark"),
+        ([*SAGE, "-v"], "--verbose needs --method ark"),
         ([*ARK, "--base-url", "u"], "--base-url needs --model"),
         (
             [*ARK, "--model", "m", "--base-url", "not a url"],
-            "base_url: 'not a url' is no address",
+            "v1, got 'not a url'",
         ),
         ([*ARK, "--encoder", "saved"], "--encoder saved: "),
         ([*ARK, "--agents", "0"], "--agents"),
@@ -315,7 +315,7 @@ def test_what_an_encoding_has_not_is_said_in_other_characters(tmp_path: Path) ->
     run.sessions[0].stop = "cancelled"
     Recorder(tmp_path / "r.jsonl")(run)
     ran = graphret("replay", tmp_path / "r.jsonl", charset="cp1252")
-    assert (ran.code, "it was cut short" in ran.err) == (0, True)
+    assert (ran.code, "the run was cut short" in ran.err) == (0, True)
     assert r"who built Poljud, \u4f5c\u5bb6 or Maga" in ran.out
     assert "š?" in ran.out
     assert "Vote" in ran.out
@@ -331,8 +331,9 @@ def test_one_of_several_is_chosen(tmp_path: Path) -> None:
     ids = [run.id for run in runs]
     last = graphret("replay", path)
     assert "question 2" in last.out
-    assert f"the last of 3 runs; --run shows another: {ids[1]}, {ids[0]}" in " ".join(
-        last.err.split()
+    assert (
+        f"showing the last of 3 runs; --run shows another: {ids[1]}, {ids[0]}"
+        in " ".join(last.err.split())
     )
     first = graphret("replay", path, "--run", ids[0][:12])
     assert "question 0" in first.out
@@ -351,7 +352,7 @@ def test_what_cannot_be_shown_is_named(tmp_path: Path) -> None:
             2,
             "missing.jsonl: cannot be read: No such file",
         ),
-        ([path, "--run", "zz"], 2, "it holds no run 'zz'; there are "),
+        ([path, "--run", "zz"], 2, "it has no run 'zz', only "),
     ):
         ran = graphret("replay", *arguments)
         assert (ran.code, ran.out) == (code, "")
@@ -362,7 +363,7 @@ def test_what_cannot_be_shown_is_named(tmp_path: Path) -> None:
     assert ran.code == 3
     assert "line 1: 'graphret.trajectory/9'" in ran.err
     path.write_text("\n")
-    assert "holds no run" in graphret("replay", path).err
+    assert "has no run" in graphret("replay", path).err
 
 
 BY_ADA = (
@@ -434,7 +435,10 @@ def test_what_it_needs_is_said(tmp_path: Path) -> None:
     )
     for more, said in (
         ([], "--model"),
-        (["--model", "m", "--base-url", "http://localhost:1/v1"], "answers no Cypher"),
+        (
+            ["--model", "m", "--base-url", "http://localhost:1/v1"],
+            "expected one that runs Cypher",
+        ),
     ):
         told = graphret(
             "query", "a", "--method", "spark", "--graph", tmp_path / "g", *more

@@ -48,7 +48,7 @@ def lexical(
         patch.setattr("graphret.demo.run", kept)
         ran = demo(out, "--json")
     assert ran.exit_code == 0, ran.stderr
-    for said in ("searching by words alone", "pip install"):
+    for said in ("searching by words only", "pip install"):
         assert said in ran.stderr
     return out, json.loads(ran.stdout)
 

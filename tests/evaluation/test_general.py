@@ -332,7 +332,7 @@ def test_a_folder_may_be_a_set_or_hold_several(data: Path) -> None:
         ("texts", "documents"),
         ("waters", "tables"),
     ]
-    assert notes == ["empty was left out: there is no JSON in it"]
+    assert notes == ["empty was left out: it contains no JSON"]
     assert [files.name for files in find_sets(data, ["waters", "birds"])[0]] == [
         "birds",
         "waters",
@@ -375,7 +375,7 @@ OUTSIDE = [["kitchen", 0, 10_000]]
             [{"paragraphs": []}],
             r"birds\.json\.gz, question 0: .*'question'",
         ),
-        ("birds/birds.json.gz", [], r"birds\.json\.gz: there is no question"),
+        ("birds/birds.json.gz", [], r"birds\.json\.gz: expected questions"),
         ("birds/birds.json.gz", {}, "expected a list"),
         (
             "birds/birds_corpus.json.gz",
@@ -396,7 +396,7 @@ OUTSIDE = [["kitchen", 0, 10_000]]
         (
             "texts/questions.spans.json",
             [{"question": "q?", "spans": OUTSIDE}],
-            "0 to 10000 is no span of 'kitchen'",
+            "of 'kitchen', got 0 to 10000",
         ),
         (
             "texts/questions.spans.json",
@@ -412,7 +412,7 @@ OUTSIDE = [["kitchen", 0, 10_000]]
         (
             "waters/some.tables.json",
             [{"question": "", "tables": ["peaks"]}],
-            "'question' is a string, not empty",
+            "'question': expected a non-empty string",
         ),
         (
             "waters/some.tables.json",
@@ -434,7 +434,7 @@ def test_what_is_malformed_is_named_with_its_set(
 
 def test_a_folder_that_is_no_set_is_named(data: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        InvalidInput, match="no set 'fish'; known are birds, texts, waters"
+        InvalidInput, match="sets: expected some of birds, texts, waters, got 'fish'"
     ):
         find_sets(data, ["fish"])
     with pytest.raises(

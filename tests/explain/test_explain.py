@@ -33,7 +33,7 @@ from graphret.explain import (
 from graphret.explain.pictures import MOST_NODES, run_picture
 from graphret.explain.runs import Lane, Timeline
 from graphret.explain.words import Marker, edge_text, reasons
-from graphret.fusion import Vote
+from graphret.fusion import VotedNode
 from graphret.trace import Trace
 
 ROWS = {
@@ -217,7 +217,7 @@ def test_a_trace_a_retrieval_a_run_and_their_json_tell_the_same(tmp_path: Any) -
     assert [line.question for line in lines] == [WHO, WHO, WHO, "", ""]
     for other in lines[1:]:
         assert (other.lanes, other.ranking) == (lines[0].lanes, lines[0].ranking)
-    assert lines[0].ranking == [Vote("ann", (0, 1), 1), Vote(EVIL, (0,), 2)]
+    assert lines[0].ranking == [VotedNode("ann", (0, 1), 1), VotedNode(EVIL, (0,), 2)]
     assert [lane.stop for lane in lines[0].lanes] == ["finished", "finished", "failed"]
     assert [note for note in lines[0].notes if note.startswith("agent 3")]
     for no_trace in (
@@ -236,10 +236,10 @@ def test_a_trace_a_retrieval_a_run_and_their_json_tell_the_same(tmp_path: Any) -
 def test_a_large_picture_is_cut_and_says_how_much() -> None:
     leaves = [f"n{i:03}" for i in range(200)]
     lane = Lane(1, steps=[searched("a"), walked("a", *leaves)], selection=leaves)
-    ranking = [Vote(id_, (0,), at) for at, id_ in enumerate(leaves, start=1)]
+    ranking = [VotedNode(id_, (0,), at) for at, id_ in enumerate(leaves, start=1)]
     drawn = run_picture(Timeline(lanes=[lane], ranking=ranking), {})
     assert len(drawn.cards) == MOST_NODES
-    assert drawn.others == 201 - MOST_NODES
+    assert drawn.not_drawn == 201 - MOST_NODES
     assert [card.node.id for card in drawn.cards][:3] == ["a", "n000", "n001"]
 
 

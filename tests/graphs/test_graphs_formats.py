@@ -129,9 +129,7 @@ def test_triples_become_nodes_properties_and_edges(
         Edge("_:b", "ex.org_knows", "http://ex.org/p#ada"),
         Edge("_:b", "at", "http://ex.org/place/S%C3%A8te"),
     }
-    assert caplog.messages == [
-        "1 literals are not of the type that they say, and stay text"
-    ]
+    assert caplog.messages == ["1 literals do not match their type, and stay text"]
 
 
 @pytest.mark.parametrize(

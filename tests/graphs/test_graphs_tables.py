@@ -315,10 +315,10 @@ def test_one_relation_for_all_and_nodes_made_of_ends(tmp_path: Path) -> None:
             "n.jsonl",
             '{"id": "a"}\n\n{"id": 1.5}\n',
             "line 3",
-            "the id must be a string or a whole number, not 1.5",
+            "id: expected a string or a whole number, got 1.5",
         ),
         ("n.parquet", b"PAR1 nonsense", "", "cannot be read"),
-        ("n.graphml", "<graphml>", "", "is no GraphML"),
+        ("n.graphml", "<graphml>", "", "expected GraphML"),
         (
             "e.csv",
             "source,relation,target\na,R,b\na,R,nobody\n",
@@ -330,7 +330,7 @@ def test_one_relation_for_all_and_nodes_made_of_ends(tmp_path: Path) -> None:
             "e.csv",
             "source,relation,target,weight\na,R,b,heavy\n",
             "row 2",
-            "the weight must be a number, not 'heavy'",
+            "weight: expected a number, got 'heavy'",
         ),
     ],
 )

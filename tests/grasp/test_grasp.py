@@ -23,7 +23,7 @@ from graphret.grasp import (
     StaticWeights,
 )
 from graphret.llm import OpenAIChat
-from graphret.planning import GraphPlan, Planned
+from graphret.planning import GraphPlan, PlannerResult
 from graphret.retriever import Retriever
 from graphret.search import BM25Index, FieldIndex, NodeText
 from graphret.stores import MemoryStore
@@ -53,19 +53,19 @@ class Fixed:
     name = "fixed"
 
     def __init__(self, plan: Any, **told: Any) -> None:
-        self.told = Planned(
+        self.told = PlannerResult(
             plan if plan is None else GraphPlan.model_validate(plan), **told
         )
 
-    def plan(self, question: str) -> Planned:
+    def plan(self, question: str) -> PlannerResult:
         return self.told
 
-    async def aplan(self, question: str) -> Planned:
+    async def aplan(self, question: str) -> PlannerResult:
         return self.plan(question)
 
 
 class Broken(Fixed):
-    def plan(self, question: str) -> Planned:
+    def plan(self, question: str) -> PlannerResult:
         raise ConnectionError("the planner is away")
 
 

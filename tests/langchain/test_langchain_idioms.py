@@ -113,7 +113,7 @@ def test_search_kwargs_are_those_of_vector_stores(ballparks: SageGraph) -> None:
     )
     with pytest.raises(InvalidInput, match="expected one of k, filter, got 'fetch_k'"):
         ballparks.as_retriever(search_kwargs={"fetch_k": 20})
-    with pytest.raises(InvalidInput, match="given twice"):
+    with pytest.raises(InvalidInput, match="expected k and filter once"):
         ballparks.as_retriever(k=3, search_kwargs={"k": 3})
 
 

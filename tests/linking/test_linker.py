@@ -311,7 +311,9 @@ def test_spots_by_label_and_condition(linker: Linker) -> None:
     def spots(**options: Any) -> list[tuple[str, ...]]:
         return [
             one.ids
-            for one in linker.spot("did Tom Hanks see Solaris or Mercury", **options)
+            for one in linker.find_mentions(
+                "did Tom Hanks see Solaris or Mercury", **options
+            )
         ]
 
     assert spots() == [("hanks",), ("solaris02", "solaris72"), ("god", "mercury")]
@@ -337,7 +339,7 @@ def test_names_that_normalise_alike_are_told_apart_by_their_form() -> None:
         ("b", 0.99, "normalised"),
     ]
     for name, ids in (("Émile", ("a", "b", "c")), ("EMILE", ("b", "a", "c"))):
-        (spot_,) = linker.spot(f"what did {name} write")
+        (spot_,) = linker.find_mentions(f"what did {name} write")
         assert (spot_.ids, spot_.scores[0] > spot_.scores[1] == spot_.scores[2]) == (
             ids,
             True,
@@ -361,10 +363,12 @@ def test_aliases_are_in_a_property_of_any_name(encoder: Any) -> None:
         linker.upsert([Node("2", ("P",), "Ann", properties={"synonyms": "Anna Lee"})])
         assert [
             one.ids
-            for one in linker.spot("did Robert Miller meet Anna Lee or Nobody Else")
+            for one in linker.find_mentions(
+                "did Robert Miller meet Anna Lee or Nobody Else"
+            )
         ] == [("1",), ("2",)]
         linker.delete(["1"])
-        assert linker.spot("did Robert Miller sing") == []
+        assert linker.find_mentions("did Robert Miller sing") == []
 
 
 def test_it_follows_a_store() -> None:
@@ -377,13 +381,17 @@ def test_it_follows_a_store() -> None:
     )
     assert linker.link("Tom Hanks", mode="doc") == linker.link("Colin Farrell") == []
     assert linker.link("Farrell", mode="doc")[0].id == "it"
-    assert [one.ids for one in linker.spot("was Dune or Solaris first")] == [
+    assert [one.ids for one in linker.find_mentions("was Dune or Solaris first")] == [
         ("dune",),
         ("solaris02", "solaris72"),
     ]
     store.delete(["solaris72", "dune"])
     store.upsert([Node("solaris02", ("Book",), "Solaris")])
-    assert linker.spot("was Dune or Solaris first") == linker.link("Solaris") == []
+    assert (
+        linker.find_mentions("was Dune or Solaris first")
+        == linker.link("Solaris")
+        == []
+    )
 
 
 def test_a_view_knows_nothing_of_the_others(linker: Linker) -> None:
@@ -391,8 +399,12 @@ def test_a_view_knows_nothing_of_the_others(linker: Linker) -> None:
     alone = Linker.build([node for node in NODES if node.label == "Person"])
     for mention in ("Tom", "Tom Cruise", "Solaris", "Mercury", "Tom Matrix"):
         assert view.link(mention, tau=0) == alone.link(mention, tau=0)
-    assert [one.ids for one in view.spot("Tom Hanks saw Solaris")] == [("hanks",)]
-    assert linker.view(None).spot("saw Solaris") == linker.spot("saw Solaris")
+    assert [one.ids for one in view.find_mentions("Tom Hanks saw Solaris")] == [
+        ("hanks",)
+    ]
+    assert linker.view(None).find_mentions("saw Solaris") == linker.find_mentions(
+        "saw Solaris"
+    )
 
 
 def test_what_cannot_be_meant_is_refused(linker: Linker) -> None:

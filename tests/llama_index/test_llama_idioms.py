@@ -370,7 +370,7 @@ def test_parents_do_not_say_twice_what_their_children_say() -> None:
     merging = AutoMergingRetriever(graph.as_retriever(k=12), context)  # type: ignore[arg-type]
     merged = ids(merging.retrieve("Which parks are in towns?"))
     assert set(merged) - leaves
-    with pytest.raises(InvalidInput, match="vectors: expected the leaves"):
+    with pytest.raises(InvalidInput, match="vectors: expected only the leaves"):
         SageGraph.from_nodes(nodes, encoder=None, vectors=[[1.0]] * len(nodes))
 
 

@@ -283,7 +283,7 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_asked() -> None:
         "htp://user:secret@host/v1",
     ):
         with pytest.raises(
-            InvalidInput, match=r"base_url: .* is no address"
+            InvalidInput, match="base_url: expected an address"
         ) as refused:
             OpenAIChat("tiny", url)
         assert "secret" not in str(refused.value)

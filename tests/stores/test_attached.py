@@ -92,7 +92,7 @@ def test_places_that_hold_no_graph(tmp_path: Path) -> None:
         with pytest.raises(NotAnIndex, match=said):
             open_store(tmp_path / name)
     STORE.save(tmp_path / "graph")
-    with pytest.raises(InvalidInput, match="id_property: a folder"):
+    with pytest.raises(InvalidInput, match="id_property: does not apply to a folder"):
         open_store(tmp_path / "graph", id_property="sku")
 
 

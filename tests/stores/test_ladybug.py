@@ -42,6 +42,17 @@ def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
+def test_plans_of_earlier_queries_leave_memory_for_the_next() -> None:
+    query = (
+        "MATCH (p:Paper) WHERE p.id <> 'x{}' WITH DISTINCT p ORDER BY p.id SKIP 0"
+        " RETURN p.name, count(*)"
+    )
+    with LadybugStore(":memory:", buffer_pool_size=64 << 20) as store:
+        store.upsert([Node(f"p{i}", ("Paper",), f"paper {i}") for i in range(9)], [])
+        for i in range(100):
+            assert len(store.query(query.format(i), {}, timeout=5.0)) == 9
+
+
 def test_of_a_hub_no_more_is_read_than_a_limit_needs(
     monkeypatch: pytest.MonkeyPatch, rows_read: list[int]
 ) -> None:

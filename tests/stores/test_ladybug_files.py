@@ -194,7 +194,7 @@ def test_a_process_that_breaks_down_is_told_and_replaced(shared: LadybugStore) -
     shared.query_in_subprocess(NAMES, timeout=30.0)
     (process,) = {*_processes()} - {*others}
     threading.Timer(0.3, process.kill).start()
-    with pytest.raises(QueryRefused, match=r"broke down on the query"):
+    with pytest.raises(QueryRefused, match=r"crashed on the query"):
         shared.query_in_subprocess(ROWS, timeout=30.0)
     assert len(shared.query_in_subprocess(NAMES, timeout=30.0)) == 2
 

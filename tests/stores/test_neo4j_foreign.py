@@ -272,7 +272,7 @@ def test_what_something_else_wrote_is_not_written_to(products: Neo4jStore) -> No
         lambda: products.delete(["x", "b"]),
     ]
     for call in calls:
-        with pytest.raises(InvalidInput, match=r"node '[1b]'.*something else wrote"):
+        with pytest.raises(InvalidInput, match=r"node '[1b]'.*another program wrote"):
             call()
     for _ in range(2):
         products.upsert(

@@ -141,7 +141,7 @@ def test_what_cannot_be_profiled_is_said(tmp_path: Path) -> None:
     memory = MemoryStore.of(NODES, EDGES)
     memory.save(tmp_path / "papers")
     said = refused(2, "cypher", "profile", LITERAL, "--graph", tmp_path / "papers")
-    assert "MemoryStore answers no Cypher" in said
+    assert "Neo4jStore, got MemoryStore" in said
     with LadybugStore(tmp_path / "papers.lbug") as store:
         store.upsert(NODES, EDGES)
         assert profile_checked(store, BY_ADA, {"name": "Ada Ames"}).rows == 3

@@ -98,7 +98,7 @@ def test_a_writer_is_trained_stopped_resumed_and_ranks(
         said in card
         for said in ("`data.jsonl`", "| rate | 0.005 |", f"| {losses[0][-1]:.4f} |")
     )
-    with pytest.raises(InvalidInput, match="there is a trained model"):
+    with pytest.raises(InvalidInput, match="already contains a trained model"):
         train_writer(data, out, tuning)
     result = bench_graphraft(
         out / "test.jsonl", writer=out, train=out / "train.jsonl", limit=6
@@ -265,7 +265,7 @@ def test_the_default_model_is_read_from_its_package_and_can_be_trained(
         (
             train_reasoner,
             {"messages": [{"role": "user", "content": "?"}]},
-            "line 2: the last of several turns",
+            "line 2: expected several turns, the last",
         ),
         (train_reasoner, {"prompt": "?"}, "line 2: .*messages"),
     ],

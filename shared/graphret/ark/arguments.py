@@ -1,6 +1,4 @@
-"""What a model wrote as the arguments of a tool, read as far as the meaning is clear;
-else what it may have meant.
-"""
+"""The arguments that a model wrote for a tool call, or what it may have meant."""
 
 from __future__ import annotations
 
@@ -36,16 +34,16 @@ class InvalidCall(Exception):
     """A call that cannot be run; the message tells the model what to do."""
 
 
-def _listed(given: Any) -> Any:
+def _listed(value: Any) -> Any:
     """A list of names, also where it is written as one text."""
-    if not isinstance(given, str):
-        return given
-    listed = next(json_values(given), None) if given.rstrip().endswith("]") else None
-    return listed if isinstance(listed, list) else [given]
+    if not isinstance(value, str):
+        return value
+    parsed = next(json_values(value), None) if value.rstrip().endswith("]") else None
+    return parsed if isinstance(parsed, list) else [value]
 
 
 #: Names, of which models write one as a string.
-_Names = Annotated[list[str], BeforeValidator(_listed)]
+_NameList = Annotated[list[str], BeforeValidator(_listed)]
 
 
 def _any_object(schema: dict[str, Any]) -> None:
@@ -66,9 +64,7 @@ _Count = Annotated[
 
 
 class Arguments(BaseModel):
-    """What a tool takes; the description of one that has its own is what a model is
-    told of the tool.
-    """
+    """What a tool takes; a subclass's docstring is its description for the model."""
 
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
@@ -86,7 +82,7 @@ class SearchArguments(Arguments):
             " where let pass are listed."
         ),
     )
-    node_types: _Names = Field([], description="Only nodes of these types.")
+    node_types: _NameList = Field([], description="Only nodes of these types.")
     where: _Condition = Field(
         {},
         description=(
@@ -105,8 +101,8 @@ class ExploreArguments(Arguments):
 
     node: str = Field(description="Its id.")
     query: str = Field("", description="Ranks the neighbours by these words.")
-    node_types: _Names = Field([], description="Only neighbours of these types.")
-    relation_types: _Names = Field(
+    node_types: _NameList = Field([], description="Only neighbours of these types.")
+    relation_types: _NameList = Field(
         [],
         description=(
             'Only by these relations: "r", or "-[:r]->" or "<-[:r]-" for one direction.'
@@ -123,7 +119,7 @@ class ExploreArguments(Arguments):
 class SelectArguments(Arguments):
     """Add nodes that a tool has shown to your answer, best first; they stay in it."""
 
-    nodes: _Names = Field(min_length=1, description="Their ids.")
+    nodes: _NameList = Field(min_length=1, description="Their ids.")
 
 
 class FinishArguments(Arguments):
@@ -133,52 +129,51 @@ class FinishArguments(Arguments):
 T = TypeVar("T", bound=Arguments)
 
 
-def read(kind: type[T], given: Any) -> T:
+def read(kind: type[T], arguments: Any) -> T:
     """Return the arguments of a call, or raise `InvalidCall`."""
     try:
-        some = (
-            {name: one for name, one in given.items() if one is not None}
-            if isinstance(given, Mapping)
-            else given
+        present = (
+            {name: value for name, value in arguments.items() if value is not None}
+            if isinstance(arguments, Mapping)
+            else arguments
         )
-        return kind.model_validate(some)
+        return kind.model_validate(present)
     except ValidationError as error:
-        said = "; ".join(
+        problems = "; ".join(
             " ".join([*map(quoted, map(str, e["loc"][:1])), e["msg"]])
             for e in error.errors()[:3]
         )
         raise InvalidCall(
-            f"{said}. The tool takes {', '.join(kind.model_fields)}."
+            f"{problems}. The tool takes {', '.join(kind.model_fields)}."
         ) from error
 
 
-def condition(given: Mapping[str, Any]) -> Where | None:
+def condition(written: Mapping[str, Any]) -> Where | None:
     """Return a condition that a model wrote, or raise `InvalidCall`."""
     try:
-        return Where.parse(given)
+        return Where.parse(written)
     except InvalidInput as error:
         raise InvalidCall(str(error)) from error
 
 
-def separate(names: Sequence[str], known: Collection[str]) -> list[str]:
-    """Return names one by one, where several stand in one text with commas between
-    them that is no name itself.
+def separate(names: Sequence[str], names_in_graph: Collection[str]) -> list[str]:
+    """Split texts that are several names with commas between them.
+
+    A text that is itself a name in the graph stays whole.
     """
     separated = list[str]()
     for name in names:
         parts = [part.strip(" '\"[]") for part in name.split(",")]
-        several = name not in known and any(
-            meant(read_arrow(part)[0]) in known for part in parts
+        several = name not in names_in_graph and any(
+            bare_name(read_arrow(part)[0]) in names_in_graph for part in parts
         )
         separated += parts if several else [name]
     return separated
 
 
-def meant(name: str) -> str:
-    """Return a name without the white space, the backticks or the brackets around it,
-    which a schema shows.
-    """
-    plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), name.strip("` "))
+def bare_name(name: str) -> str:
+    """Return a name without the spaces, backticks or brackets that a schema shows."""
+    plain = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), name.strip("` "))
     bracketed = _BRACKETED.fullmatch(plain)
     return plain if bracketed is None else bracketed[1].strip("` ")
 
@@ -193,9 +188,7 @@ def arrow(relation: str, outgoing: bool) -> str:
 
 
 def read_arrow(text: str) -> tuple[str, bool | None]:
-    """The inverse of `arrow`; a name that is no arrow, or one between two labels, says
-    nothing of the direction.
-    """
+    """The inverse of `arrow`; the direction is `None` if the text does not say it."""
     match = _ARROW.fullmatch(_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text))
     if match is None:
         return text, None
@@ -205,29 +198,30 @@ def read_arrow(text: str) -> tuple[str, bool | None]:
 
 
 def directions(names: Sequence[str]) -> dict[str, str]:
-    """Return the relations asked for as ``r``, ``-[:r]->`` or ``<-[:r]-``, each with
-    ``both``, ``out`` or ``in``.
+    """Return each of some relations with its direction: ``both``, ``out`` or ``in``.
+
+    They are written as ``r``, ``-[:r]->`` or ``<-[:r]-``.
     """
-    made: dict[str, str] = {}
+    direction_by_relation: dict[str, str] = {}
     for name in names:
         relation, outgoing = read_arrow(name.strip("` "))
         direction = {None: "both", True: "out", False: "in"}[outgoing]
-        made[meant(relation)] = (
-            direction if made.get(meant(relation), direction) == direction else "both"
+        direction_by_relation[bare_name(relation)] = (
+            direction
+            if direction_by_relation.get(bare_name(relation), direction) == direction
+            else "both"
         )
-    return made
+    return direction_by_relation
 
 
 def no_such_node(
     store: GraphStore, index: TextIndex, wrong: str
 ) -> tuple[str, list[str]]:
-    """Return the instruction that answers an id which is none, and the ids that it
-    names: the likeliest.
-    """
-    asked = wrong[:_LONGEST].strip()
+    """Return the answer to an unknown id, and the likeliest ids, which it names."""
+    text = wrong[:_LONGEST].strip()
     ids = dict.fromkeys(
-        [asked, asked.title(), asked.upper(), *matching(index, asked, _SHOWN)]
-        if asked
+        [text, text.title(), text.upper(), *matching(index, text, _SHOWN)]
+        if text
         else []
     )
     nodes = [
@@ -235,12 +229,12 @@ def no_such_node(
         for node in store.get(list(ids))
         if node is not None and len(node.id) <= _LONGEST
     ][:_SHOWN]
-    said = [
+    shown = [
         quoted(node.id, _LONGEST)
         + (f" (named {quoted(node.name)})" if node.name else "")
         for node in nodes
     ]
-    closest = f"Closest: {', '.join(said)}." if said else "Search for it."
+    closest = f"Closest: {', '.join(shown)}." if shown else "Search for it."
     message = (
         f"There is no node {quoted(wrong)}. {closest} Copy ids exactly as the tools"
         " show them."
@@ -248,13 +242,14 @@ def no_such_node(
     return message, [node.id for node in nodes]
 
 
-def no_such_name(kind: str, wrong: Collection[str], known: Collection[str]) -> str:
+def no_such_name(kind: str, wrong: Collection[str], names: Collection[str]) -> str:
     """Return the instruction that answers unknown types or relations."""
-    valid, said = sorted(name for name in known if len(name) <= _LONGEST), []
+    valid, problems = sorted(name for name in names if len(name) <= _LONGEST), []
     for name in sorted(wrong)[:_SHOWN]:
         close = nearest(name[:_LONGEST], valid) or valid[: 2 * _SHOWN]
-        named = (
-            ", ".join(quoted(one, _LONGEST) for one in close) or "none in this graph"
+        closest = (
+            ", ".join(quoted(close_name, _LONGEST) for close_name in close)
+            or "none in this graph"
         )
-        said.append(f"There is no {kind} {quoted(name)}. Closest: {named}.")
-    return " ".join(said) + " Copy names exactly as the tools show them."
+        problems.append(f"There is no {kind} {quoted(name)}. Closest: {closest}.")
+    return " ".join(problems) + " Copy names exactly as the tools show them."

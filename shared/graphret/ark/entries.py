@@ -23,17 +23,19 @@ def entry_of(node: Node) -> NodeEntry:
     """Return what is shown of a node: id, name, type, properties, and its text as far
     as it says more than the name.
     """
-    named = (
+    name_field = (
         {"name": shortened(node.name, SHOWN_CHARS)}
         if node.name not in ("", node.id)
         else {}
     )
-    own = "" if node.text == node.name else node.text.removeprefix(f"{node.name}\n")
-    said = said_properties(node.properties, (node.name, node.text))
-    extracted = said.pop(EXTRACTED, ())
+    text = "" if node.text == node.name else node.text.removeprefix(f"{node.name}\n")
+    properties = said_properties(node.properties, (node.name, node.text))
+    extracted = properties.pop(EXTRACTED, ())
     for name in extracted if isinstance(extracted, list | tuple) else ():
-        said.pop(name, None)  # the text says it
-    return NodeEntry({"id": node.id, **named, **kind_of(node)}, own, _brief(said))
+        properties.pop(name, None)  # the text says it
+    return NodeEntry(
+        {"id": node.id, **name_field, **kind_of(node)}, text, _brief(properties)
+    )
 
 
 def neighbor_entries(node: Node, neighborhood: Neighborhood) -> list[NodeEntry]:
@@ -54,21 +56,21 @@ def kind_of(node: Node) -> dict[str, Any]:
     return {"type": labels[0] if len(labels) == 1 else labels} if labels else {}
 
 
-def relation_counts(found: Neighborhood) -> dict[str, Any]:
+def relation_counts(neighborhood: Neighborhood) -> dict[str, Any]:
     """Return the most frequent relations with the type of the neighbour as a field, and
     how many edges there are of others.
     """
     counts = sorted(
-        found.counts.items(),
+        neighborhood.counts.items(),
         key=lambda item: (-item[1], item[0][0], not item[0][1], item[0][2]),
     )
     listed = [
-        [arrow(relation, outgoing), label, f"{n}+" if found.capped else n]
+        [arrow(relation, outgoing), label, f"{n}+" if neighborhood.capped else n]
         for (relation, outgoing, label), n in counts[:_SHOWN_COUNTS]
     ]
-    rest = sum(n for _, n in counts[_SHOWN_COUNTS:])
+    n_others = sum(n for _, n in counts[_SHOWN_COUNTS:])
     return ({"relations": listed} if listed else {}) | (
-        {"other_relations": rest} if rest else {}
+        {"other_relations": n_others} if n_others else {}
     )
 
 
@@ -76,9 +78,11 @@ def _shown_way(way: Way, names: Sequence[str]) -> str | list[Any]:
     """An arrow, and behind it what its edges say besides the names of their ends."""
     shown = arrow(way.relation, way.outgoing)
     edges = way.properties[:_SHOWN_EDGES]
-    said = [_brief(said_properties(own, names)) for own in edges]
-    said = [own for own in said if own]
-    return [shown, *said] if said else shown
+    properties = [
+        _brief(said_properties(edge_properties, names)) for edge_properties in edges
+    ]
+    properties = [edge_properties for edge_properties in properties if edge_properties]
+    return [shown, *properties] if properties else shown
 
 
 def _brief(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,8 +37,7 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Neighborhood:
-    """What there is around a node: the best neighbours, and how many pass the filters
-    in all.
+    """The best neighbours of a node, and how many pass the filters in all.
 
     `via` has for each of them the ways by which it passes. `counts` has the edges by
     relation, direction and the neighbour's primary label, filters or not. They are
@@ -72,40 +71,42 @@ def explore(
     the query, then by the heaviest edge, then by id. `relations` has for each name
     whether it is followed ``out``, ``in`` or ``both``, seen from the node.
     """
-    whole, passing, capped, partial = _read(
+    around, passing, capped, partial = _read(
         store, index, node, query, labels, relations, where
     )
     nodes, edges, incident = passing.nodes, passing.edges, _incident(passing, node)
     keep = np.ones(len(incident.edge), dtype=bool)
     if relations is not None:
-        wanted = [relations.get(name) for name in edges.relations]
+        directions = [relations.get(name) for name in edges.relations]
         out, into = (
-            np.asarray([one in ("both", way) for one in wanted], dtype=bool)
+            np.asarray(
+                [direction in ("both", way) for direction in directions], dtype=bool
+            )
             for way in ("out", "in")
         )
         keep &= np.where(
             incident.outgoing, out[incident.relation], into[incident.relation]
         )
-    kept = np.flatnonzero(keep)
-    fits = nodes.fits(incident.other[kept], where, labels)
+    passed = np.flatnonzero(keep)
+    fits = nodes.fits(incident.other[passed], where, labels)
     if fits is not None:
-        kept = kept[fits]
-    kept = kept[np.argsort(incident.other[kept], kind="stable")]
-    starts = np.flatnonzero(np.diff(incident.other[kept], prepend=-1))
-    others, weights = (
-        incident.other[kept][starts].astype(np.int64),
-        edges.weight[incident.edge[kept]],
+        passed = passed[fits]
+    passed = passed[np.argsort(incident.other[passed], kind="stable")]
+    starts = np.flatnonzero(np.diff(incident.other[passed], prepend=-1))
+    neighbors, weights = (
+        incident.other[passed][starts].astype(np.int64),
+        edges.weight[incident.edge[passed]],
     )
     weights = np.maximum.reduceat(weights, starts) if len(starts) else weights
-    scores = np.full(len(others), -np.inf, dtype=np.float32)
-    if query is not None and len(others):
-        _score(index, query, passing, others, scores)
+    scores = np.full(len(neighbors), -np.inf, dtype=np.float32)
+    if query is not None and len(neighbors):
+        _score(index, query, passing, neighbors, scores)
     best = _best(scores, weights, k)
-    ends = np.append(starts, len(kept))
-    via = [_ways(edges, incident, kept[ends[i] : ends[i + 1]]) for i in best]
-    counts = _counts(whole, incident if whole is passing else _incident(whole, node))
+    bounds = np.append(starts, len(passed))
+    via = [_ways(edges, incident, passed[bounds[i] : bounds[i + 1]]) for i in best]
+    counts = _counts(around, incident if around is passing else _incident(around, node))
     return Neighborhood(
-        nodes.at(others[best]), via, len(others), counts, capped, partial
+        nodes.at(neighbors[best]), via, len(neighbors), counts, capped, partial
     )
 
 
@@ -117,13 +118,16 @@ def matching(
     labels: Collection[str] | None = None,
     where: Where | None = None,
 ) -> list[str]:
-    """Return the ids of at most `k` nodes that match a query and pass the filters, best
-    first, without those that score 0.
+    """Return the ids of the best `k` nodes that match a query and pass the filters.
+
+    The best come first; nodes that score 0 are left out.
     """
-    found = index.search(query, k, labels=labels, where=where)
+    hits = index.search(query, k, labels=labels, where=where)
     return [
-        one
-        for one, score in zip(found.ids, np.asarray(found.scores).tolist(), strict=True)
+        node_id
+        for node_id, score in zip(
+            hits.ids, np.asarray(hits.scores).tolist(), strict=True
+        )
         if score > 0
     ]
 
@@ -137,18 +141,20 @@ def _read(
     relations: Collection[str] | None,
     where: Where | None,
 ) -> tuple[Graph, Graph, bool, bool]:
-    """Read what is around a node, and what of it may pass the filters; whether either
-    has more than was read.
+    """Read a node's neighbourhood, and the part of it that may pass the filters.
+
+    Returns both, then whether either has more edges than were read.
     """
     if (graph := store.local_graph()) is not None:
         return graph, graph, False, False
-    edges, known = store.neighbors([node], limit=CAP + 1), dict[str, Node]()
-    whole = _star(store, node, edges[:CAP], known)
+    edges, nodes_by_id = store.neighbors([node], limit=CAP + 1), dict[str, Node]()
+    around = _star(store, node, edges[:CAP], nodes_by_id)
     if len(edges) <= CAP:
-        return whole, whole, False, False
+        return around, around, False, False
     if not (labels is None and relations is None and where is None):
         names, kinds = (
-            None if one is None else sorted(one) for one in (relations, labels)
+            None if allowed is None else sorted(allowed)
+            for allowed in (relations, labels)
         )
         edges = store.neighbors(
             [node], relations=names, labels=kinds, where=where, limit=CAP + 1
@@ -156,27 +162,37 @@ def _read(
     passing, partial = edges[:CAP], len(edges) > CAP
     if partial and query is not None and (best := matching(index, query, _SEARCHED)):
         passing = [*passing, *store.neighbors(best, where={"id": node})]
-    return whole, _star(store, node, passing, known), True, partial
+    return around, _star(store, node, passing, nodes_by_id), True, partial
 
 
 def _star(
-    store: GraphStore, node: str, edges: Sequence[Edge], known: dict[str, Node]
+    store: GraphStore, node: str, edges: Sequence[Edge], nodes_by_id: dict[str, Node]
 ) -> Graph:
-    """The edges of a node as a graph of their own, without those whose other end is
-    gone; nodes read become known.
+    """The edges of a node as a graph, without those whose other end is gone.
+
+    Adds the nodes that it reads to `nodes_by_id`.
     """
     ids = dict.fromkeys(
         [node, *(end for edge in edges for end in (edge.source, edge.target))]
     )
-    if fresh := [one for one in ids if one not in known]:
-        known.update((one.id, one) for one in store.get(fresh) if one is not None)
-    kept = [edge for edge in edges if edge.source in known and edge.target in known]
-    return MemoryStore.of((known[one] for one in ids if one in known), kept).graph
+    if fresh := [node_id for node_id in ids if node_id not in nodes_by_id]:
+        nodes_by_id.update(
+            (read.id, read) for read in store.get(fresh) if read is not None
+        )
+    complete = [
+        edge
+        for edge in edges
+        if edge.source in nodes_by_id and edge.target in nodes_by_id
+    ]
+    return MemoryStore.of(
+        (nodes_by_id[node_id] for node_id in ids if node_id in nodes_by_id), complete
+    ).graph
 
 
 class _Incident(NamedTuple):
-    """The edges of a node: their places, the places of their other ends and of their
-    relations, and which leave it.
+    """The edges of a node, as positions of edges, of nodes and of relations.
+
+    `outgoing` says which of them leave the node.
     """
 
     edge: NDArray[Any]
@@ -189,28 +205,28 @@ def _incident(graph: Graph, node: str) -> _Incident:
     edges, at = graph.edges, graph.nodes.find([node])
     leaving, entering = edges.leaving(at), edges.entering(at)
     entering = entering[edges.source[entering] != at[0]]  # a loop is there once
-    found = np.concatenate([leaving, entering])
+    places = np.concatenate([leaving, entering])
     others = np.concatenate([edges.target[leaving], edges.source[entering]])
     return _Incident(
-        found, others, edges.relation[found], np.arange(len(found)) < len(leaving)
+        places, others, edges.relation[places], np.arange(len(places)) < len(leaving)
     )
 
 
 def _ways(
     edges: EdgeTable, incident: _Incident, places: NDArray[np.int64]
 ) -> list[Way]:
-    """Return the ways that some of the edges of a node are, those that leave it
-    first.
-    """
-    found: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
+    """Return the ways of some edges of a node, those that leave it first."""
+    properties_by_way: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
     properties = edges.properties.take(incident.edge[places])
-    for place, own in zip(places.tolist(), properties, strict=True):
+    for place, edge_properties in zip(places.tolist(), properties, strict=True):
         relation = edges.relations[incident.relation[place]]
-        known = found.setdefault((relation, bool(incident.outgoing[place])), [])
-        if own and own not in known:
-            known.append(own)
-    in_order = sorted(found, key=lambda way: (not way[1], way[0]))
-    return [Way(*way, tuple(found[way])) for way in in_order]
+        distinct = properties_by_way.setdefault(
+            (relation, bool(incident.outgoing[place])), []
+        )
+        if edge_properties and edge_properties not in distinct:
+            distinct.append(edge_properties)
+    in_order = sorted(properties_by_way, key=lambda way: (not way[1], way[0]))
+    return [Way(*way, tuple(properties_by_way[way])) for way in in_order]
 
 
 def _score(
@@ -225,16 +241,14 @@ def _score(
     if (local := index.local_index()) is not None:
         # the same ids, as where it is of the whole store
         same = local.table.ids is ids or local.table.ids.array.equals(ids.array)
-        held = places if same else local.table.find(ids.take(places))
-        scores[held >= 0] = local.score_at(query, held[held >= 0])
+        positions = places if same else local.table.find(ids.take(places))
+        scores[positions >= 0] = local.score_at(query, positions[positions >= 0])
     else:
         scores[:] = index.score(query, list(ids.take(places)))
 
 
 def _best(scores: NDArray[Any], weights: NDArray[Any], k: int) -> NDArray[np.int64]:
-    """Return the places of the best neighbours, by score, then by weight, then by
-    place, ``(k,)``.
-    """
+    """Return the places of the best `k` neighbours, by score, weight and place."""
     floor = scores[top_k(scores, k)[-1]] if len(scores) else 0.0
     above, level = np.flatnonzero(scores > floor), np.flatnonzero(scores == floor)
     chosen = np.concatenate([above, level[top_k(weights[level], k - len(above))]])
@@ -246,9 +260,12 @@ def _counts(graph: Graph, incident: _Incident) -> Counter[tuple[str, bool, str]]
     ways = incident.relation.astype(np.int64) * 2 + incident.outgoing
     counts = Counter[tuple[str, bool, str]]()
     numbers = np.bincount(ways * len(sets) + graph.nodes.labels[incident.other])
-    for one in np.flatnonzero(numbers).tolist():
-        (kind, leaves), labels = divmod(one // len(sets), 2), sets[one % len(sets)]
+    for number in np.flatnonzero(numbers).tolist():
+        (kind, leaves), labels = (
+            divmod(number // len(sets), 2),
+            sets[number % len(sets)],
+        )
         counts[relations[kind], bool(leaves), labels[0] if labels else ""] += int(
-            numbers[one]
+            numbers[number]
         )
     return counts

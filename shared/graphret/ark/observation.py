@@ -62,8 +62,8 @@ class NodeEntry:
 
     def with_properties(self, most: int) -> dict[str, Any]:
         """Return the fields, and at most so many properties, where there are some."""
-        kept = dict(islice(self.properties.items(), most))
-        return self.fields | ({"properties": kept} if kept else {})
+        shown = dict(islice(self.properties.items(), most))
+        return self.fields | ({"properties": shown} if shown else {})
 
 
 def json_line(value: Any) -> str:
@@ -74,7 +74,7 @@ def json_line(value: Any) -> str:
     the same.
     """
     text = _CONTROL.sub(
-        lambda found: f"\\u{ord(found[0]):04x}",
+        lambda match: f"\\u{ord(match[0]):04x}",
         json.dumps(value, ensure_ascii=False, separators=(",", ":")),
     )
     if text.isprintable():
@@ -135,7 +135,7 @@ def fitting(
     while estimate_tokens(json_line(brief)) > half:
         del brief[max(brief, key=lambda name: len(json_line(brief[name])))]
     room = _CHARS * max_tokens - len(json_line(brief))
-    bare, whole = _without_texts(entries, room)
+    bare, all_properties = _without_texts(entries, room)
     shown = [i for i, line in enumerate(bare) if estimate_tokens(line) <= half]
     longest, room = snippet_chars, room - sum(len(bare[i]) for i in shown)
     while True:
@@ -147,7 +147,7 @@ def fitting(
             first = brief | (
                 {"shown": len(shown)} if partly or "shown" in brief else {}
             )
-            all_shown = whole and not partly and len(brief) == len(head)
+            all_shown = all_properties and not partly and len(brief) == len(head)
             if not all_shown or longest < snippet_chars:
                 first["cut"] = True
             texts = ((bare[i], excerpt(entries[i].text, query, longest)) for i in shown)
@@ -194,7 +194,7 @@ def hits_text(question: str, hits: Sequence[Mapping[str, Any]], **more: Any) -> 
 
 def _entry(hit: Mapping[str, Any]) -> NodeEntry:
     name = {"name": hit["name"]} if hit["name"] not in ("", hit["id"]) else {}
-    why = [str(Evidence(**one)) for one in hit["evidence"][:3]]
+    why = [str(Evidence(**evidence)) for evidence in hit["evidence"][:3]]
     return NodeEntry(
         {"id": hit["id"], **name, "type": hit["labels"], "because": why}, hit["text"]
     )

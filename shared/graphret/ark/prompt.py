@@ -56,11 +56,11 @@ def make_tools(
             continue
         schema = plain_schema(kind.model_json_schema())
         schema.pop("additionalProperties")  # what else a model writes is answered
-        said = " ".join(schema.pop("description").split())
+        description = " ".join(schema.pop("description").split())
         if name == EXPLORE:
             for argument in switched_off(settings):
                 del schema["properties"][argument]
-        tools.append(Tool(name, said.format(**asdict(settings)), schema))
+        tools.append(Tool(name, description.format(**asdict(settings)), schema))
     return tuple(tools)
 
 

@@ -149,11 +149,11 @@ class Ark(Retriever):
 
     def begin(self, question: str) -> ArkRun:
         """Return a run whose agents have not begun, nor been given their prompt."""
-        made = partial(ArkSession, question, "", settings=self.settings)
+        new_session = partial(ArkSession, question, "", settings=self.settings)
         return ArkRun(
             question,
             [
-                made(agent=number, model=model.name)
+                new_session(agent=number, model=model.name)
                 for number, model in enumerate(self.models)
             ],
         )
@@ -172,15 +172,15 @@ class Ark(Retriever):
             run.elapsed,
             run.remaining,
         )
-        given: Any = {
+        request: Any = {
             "temperature": self.temperatures[session.agent],
             "timeout": remaining,
         }
-        given |= {"messages": session.messages, "tools": self.toolbox.tools}
+        request |= {"messages": session.messages, "tools": self.toolbox.tools}
         try:
             reply = yield Call(
-                partial(model.chat, **given),
-                lambda: asyncio.wait_for(model.achat(**given), remaining),
+                partial(model.chat, **request),
+                lambda: asyncio.wait_for(model.achat(**request), remaining),
             )
         except Exception as raised:
             error = as_chat_error(raised, model.name)
@@ -336,8 +336,10 @@ class ArkRunRetriever(Retriever):
         trace = Trace()
         if run is not None:
             trace.extend(run.trace)
-            for one in (session for session in run.sessions if session.failed):
-                trace.note("fallback", failed=f"agent {one.agent + 1}", error=one.error)
+            for session in run.sessions:
+                if session.failed:
+                    agent = f"agent {session.agent + 1}"
+                    trace.note("fallback", failed=agent, error=session.error)
             try:
                 hits = yield Compute(lambda: self._hits(run, where))
             except Exception as error:
@@ -357,61 +359,65 @@ class ArkRunRetriever(Retriever):
             signals.confidence = max(vote.votes for vote in run.votes) / len(
                 run.sessions
             )
-        found = Retrieval(query, k, hits[:k], signals, trace)
+        retrieval = Retrieval(query, k, hits[:k], signals, trace)
         if hits and not self.ark.fill:
-            return found
+            return retrieval
         if not hits:
             if run is not None and not run.votes and on_failure == "raise":
-                ends = (
-                    f"agent {one.agent + 1} {one.stop} {one.error or ''}".rstrip()
-                    for one in run.sessions
+                stops = (
+                    f"agent {session.agent + 1} {session.stop}"
+                    f" {session.error or ''}".rstrip()
+                    for session in run.sessions
                 )
                 raise RetrievalFailed(
-                    f"ark failed: no agent selected a node ({', '.join(ends)})"
+                    f"ark failed: no agent selected a node ({', '.join(stops)})"
                 )
             trace.note("fallback", reason="no agent selected a node that qualifies")
-        return (yield from backfill(found, fallback, on_failure, where))
+        return (yield from backfill(retrieval, fallback, on_failure, where))
 
     def _hits(self, run: ArkRun, where: Where | None) -> list[Hit]:
-        """The nodes of the vote that satisfy a condition; those that are gone meanwhile
-        are left out.
-        """
+        """The nodes of the vote that satisfy a condition and are still in the graph."""
         votes, evidence = run.votes, run.evidence()
-        ends = [why.source for whys in evidence.values() for why in whys if why.source]
-        wanted = list(dict.fromkeys([*(vote.id for vote in votes), *ends]))
-        known = {
+        sources = [
+            why.source for whys in evidence.values() for why in whys if why.source
+        ]
+        ids = list(dict.fromkeys([*(voted.id for voted in votes), *sources]))
+        nodes_by_id = {
             node.id: node
-            for node in (self.ark.store.get(wanted) if wanted else [])
+            for node in (self.ark.store.get(ids) if ids else [])
             if node is not None
         }
         return [  # scores from 1 down to above 0
             Hit(
                 node,
                 1.0 - place / len(votes),
-                tuple(why.named(known) for why in evidence[vote.id]),
+                tuple(why.named(nodes_by_id) for why in evidence[voted.id]),
             )
-            for place, vote in enumerate(votes)
-            if (node := known.get(vote.id)) is not None
+            for place, voted in enumerate(votes)
+            if (node := nodes_by_id.get(voted.id)) is not None
             and (where is None or where.matches(node))
         ]
 
 
 def _callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ToolCaller]:
-    """Return a model that calls tools for each of `n` agents; agents of one model share
-    it.
-    """
+    """Return a tool caller for each of `n` agents; those of one model share it."""
     models = _one_each("model", model, n)
-    if wrong := next((one for one in models if not implements(one, ChatModel)), None):
+    if wrong := next(
+        (
+            agent_model
+            for agent_model in models
+            if not implements(agent_model, ChatModel)
+        ),
+        None,
+    ):
         raise InvalidInput(f"model: expected a chat model, got {type(wrong).__name__}")
-    made = {id(one): ToolCaller(one) for one in models}
-    return [made[id(one)] for one in models]
+    callers = {id(agent_model): ToolCaller(agent_model) for agent_model in models}
+    return [callers[id(agent_model)] for agent_model in models]
 
 
-def _one_each(what: str, given: Any, n: int) -> list[Any]:
-    """Return one of `given` for each of `n` agents: the same for all, or a list of as
-    many.
-    """
-    each = list(given) if isinstance(given, (list, tuple)) else [given] * n
-    if len(each) != n:
-        raise InvalidInput(f"{what}: {n} agents need one, or {n}, not {len(each)}")
-    return each
+def _one_each(what: str, value: Any, n: int) -> list[Any]:
+    """Return `value` for each of `n` agents, or the `n` values that it lists."""
+    values = list(value) if isinstance(value, (list, tuple)) else [value] * n
+    if len(values) != n:
+        raise InvalidInput(f"{what}: {n} agents need one, or {n}, not {len(values)}")
+    return values

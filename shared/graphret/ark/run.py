@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from graphret.ark.prompt import SELECT
 from graphret.ark.session import ArkSession, StepRecord
 from graphret.errors import GraphretError
-from graphret.fusion import Vote, settled, vote
+from graphret.fusion import VotedNode, settled, vote
 from graphret.trace import Stage, Trace
 from graphret.types import Evidence
 
@@ -53,8 +53,8 @@ class ArkRun:
         limit = self.sessions[0].settings.max_seconds
         if limit is None:
             return None
-        left = limit - self.elapsed
-        return left if left >= _TICK else 0.0
+        seconds = limit - self.elapsed
+        return seconds if seconds >= _TICK else 0.0
 
     def reason_to_stop(self) -> str | None:
         """Return why those that still run should stop now, if they should: ``tokens``,
@@ -63,23 +63,23 @@ class ArkRun:
         settings = self.sessions[0].settings
         if (
             settings.max_tokens is not None
-            and sum(one.tokens for one in self.sessions) >= settings.max_tokens
+            and sum(session.tokens for session in self.sessions) >= settings.max_tokens
         ):
             return "tokens"
         if self.remaining == 0:
             return "seconds"
-        running = [one.agent for one in self.sessions if one.stop is None]
+        running = [session.agent for session in self.sessions if session.stop is None]
         if (
             not settings.early_stop
             or not running
-            or all(one.stop != "finished" for one in self.sessions)
+            or all(session.stop != "finished" for session in self.sessions)
         ):
             return None
-        selections = [list(one.selection) for one in self.sessions]
+        selections = [list(session.selection) for session in self.sessions]
         return "settled" if settled(selections, running) else None
 
     @property
-    def votes(self) -> list[Vote]:
+    def votes(self) -> list[VotedNode]:
         """The nodes that agents selected, in the order of the vote."""
         return vote([session.selection for session in self.sessions])
 
@@ -119,7 +119,7 @@ class ArkRun:
         else a search.
         """
         votes = self.votes
-        reached: dict[str, dict[Evidence, None]] = {one.id: {} for one in votes}
+        reached: dict[str, dict[Evidence, None]] = {voted.id: {} for voted in votes}
         for session in self.sessions:
             ways: dict[str, Evidence] = {}
             for call in (
@@ -144,34 +144,34 @@ class ArkRun:
                     ways.setdefault(node, _BY_SEARCH)
             for node in reached.keys() & ways.keys():
                 reached[node][ways[node]] = None
-        found = {}
-        for one in votes:
+        evidence = {}
+        for voted in votes:
             counted = {
-                "votes": one.votes,
+                "votes": voted.votes,
                 "of": len(self.sessions),
-                "agents": [voter + 1 for voter in one.voters],
+                "agents": [voter + 1 for voter in voted.voters],
             }
-            found[one.id] = (
-                Evidence("votes", rank=one.position, properties=counted),
-                *reached[one.id],
+            evidence[voted.id] = (
+                Evidence("votes", rank=voted.position, properties=counted),
+                *reached[voted.id],
             )
-        return found
+        return evidence
 
 
 def step_stage(session: ArkSession, step: StepRecord) -> Stage:
     """Return a step of an agent as a stage, without what is empty."""
     optional = ("text", "error", "finish_reason")
-    given = {
+    details = {
         key: value
         for key, value in step.to_dict().items()
         if value or key not in optional
     }
-    number, seconds = given.pop("number"), given.pop("seconds")
+    number, seconds = details.pop("number"), details.pop("seconds")
     about = {
         "agent": session.agent + 1,
         "step": number,
         "model_seconds": round(seconds, 6),
-    } | given
+    } | details
     about["started"] = round(step.started, 6)
     return Stage(
         f"explore/agent {session.agent + 1}/step {number}",

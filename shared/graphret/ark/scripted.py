@@ -29,8 +29,8 @@ from graphret.planning.asked_property import asked_property
 from graphret.planning.path_planner import (
     MISSPELLED,
     LinkedMention,
-    mentions,
-    spot_among,
+    linked_mentions,
+    mentions_among,
 )
 from graphret.planning.paths import UNKNOWN
 from graphret.planning.question import QuestionReading, readings, spans
@@ -75,8 +75,8 @@ class ScriptedExplorer:
 
     def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
         """Return the next calls, none once all is done; options change nothing."""
-        seen = Transcript.read(messages)
-        planned = [] if seen.finished else self.next_calls(seen)
+        transcript = Transcript.read(messages)
+        planned = [] if transcript.finished else self.next_calls(transcript)
         turn = sum(message.role == "assistant" for message in messages)
         calls = tuple(
             ToolCall(
@@ -92,30 +92,33 @@ class ScriptedExplorer:
         """`chat`, computed in a thread beside the event loop."""
         return await in_thread(lambda: self.chat(messages))
 
-    def next_calls(self, seen: Transcript) -> list[Call]:
-        """Return the calls to make now, several where they do not depend on one
-        another.
-        """
-        question = seen.question[:QUESTION]
+    def next_calls(self, transcript: Transcript) -> list[Call]:
+        """Return the calls to make now, which do not depend on one another."""
+        question = transcript.question[:QUESTION]
         if not question.strip():
             return ending([])
-        if not seen.searches:
+        if not transcript.searches:
             parts = [
                 (question, QUESTION_K),
                 *((part, SPAN_K) for part in spans(question, self.lexicon)),
             ]
             return [(SEARCH, {"query": part, "k": k}) for part, k in parts]
-        called = {node.id: node.name for search in seen.searches for node in search}
-        named = mentions(spot_among(question, called), self.lexicon)
+        names_by_id = {
+            node.id: node.name for search in transcript.searches for node in search
+        }
+        mentions = linked_mentions(mentions_among(question, names_by_id), self.lexicon)
         fresh = [
-            node for one in named for node in one.nodes if node not in seen.explorations
+            node
+            for mention in mentions
+            for node in mention.nodes
+            if node not in transcript.explorations
         ]
-        if fresh and seen.turns < LAST_TURN:
+        if fresh and transcript.turns < LAST_TURN:
             return [(EXPLORE, {"node": node, "k": MAX_K}) for node in fresh]
-        if itself := _asked_of_itself(question, seen, named, self.lexicon):
+        if itself := _property_answers(question, transcript, mentions, self.lexicon):
             return ending(itself)
-        walks = _walks(question, seen, named, self.lexicon, self.choice)
-        return explorations(walks, seen) or ending(_ranked(seen, walks))
+        walks = _walks(question, transcript, mentions, self.lexicon, self.choice)
+        return explorations(walks, transcript) or ending(_ranked(transcript, walks))
 
 
 class _Option(NamedTuple):
@@ -136,47 +139,53 @@ class _Option(NamedTuple):
         return self.cost, -self.edges, len(self.path), self.probes, self.path
 
 
-def _asked_of_itself(
-    question: str, seen: Transcript, named: Sequence[LinkedMention], lexicon: Lexicon
+def _property_answers(
+    question: str,
+    transcript: Transcript,
+    mentions: Sequence[LinkedMention],
+    lexicon: Lexicon,
 ) -> list[str]:
-    """Return what the question names first, where it asks for a property of that which
-    a search has shown.
+    """Return the node that the question names first, if it asks for its property.
+
+    Only properties that a search has shown count.
     """
-    relations = seen.space(lexicon).relations
-    shown = [node for search in seen.searches for node in search]
-    found = []
-    for mention in named[:1]:
+    relations = transcript.space(lexicon).relations
+    shown = [node for search in transcript.searches for node in search]
+    answers = []
+    for mention in mentions[:1]:
         place = mention.start, mention.end
         for node_id in mention.nodes:
-            known = [node for node in shown if node.id == node_id]
-            keys = {key for node in known for key in node.keys}
-            types = {kind for node in known for kind in node.types}
+            appearances = [node for node in shown if node.id == node_id]
+            keys = {key for node in appearances for key in node.keys}
+            types = {kind for node in appearances for kind in node.types}
             if asked_property(question, place, keys, types, relations, lexicon):
-                found.append(node_id)
-    return found
+                answers.append(node_id)
+    return answers
 
 
 def _walks(
     question: str,
-    seen: Transcript,
-    named: Sequence[LinkedMention],
+    transcript: Transcript,
+    mentions: Sequence[LinkedMention],
     lexicon: Lexicon,
     choice: int,
 ) -> list[PlanProgress]:
     """Follow one of the paths that fit best from each name in the question."""
-    space = seen.space(lexicon)
-    places = frozenset((mention.start, mention.end) for mention in named)
-    ids = {node for mention in named for node in mention.nodes}
+    space = transcript.space(lexicon)
+    places = frozenset((mention.start, mention.end) for mention in mentions)
+    ids = {node for mention in mentions for node in mention.nodes}
     walks = []
-    for mention in named:
+    for mention in mentions:
         place = mention.start, mention.end
         read = readings(question, *place, places - {place}, lexicon)
         options = [
             option
             for node in mention.nodes
-            for option in _options(node, mention, read, space, seen)
+            for option in _options(node, mention, read, space, transcript)
         ]
-        walks += _chosen_walk(sorted(options, key=_Option.order), seen, ids, choice)
+        walks += _chosen_walk(
+            sorted(options, key=_Option.order), transcript, ids, choice
+        )
     return walks
 
 
@@ -185,10 +194,10 @@ def _options(
     mention: LinkedMention,
     read: Sequence[QuestionReading],
     space: PathSpace,
-    seen: Transcript,
+    transcript: Transcript,
 ) -> list[_Option]:
     """Return the paths from a bearer of a name that fit the question well enough."""
-    looks = seen.explorations.get(node)
+    looks = transcript.explorations.get(node)
     if not looks:
         return []
     edges: Counter[tuple[str, bool]] = Counter()
@@ -210,7 +219,10 @@ def _options(
 
 
 def _chosen_walk(
-    options: Sequence[_Option], seen: Transcript, ids: Collection[str], choice: int
+    options: Sequence[_Option],
+    transcript: Transcript,
+    ids: Collection[str],
+    choice: int,
 ) -> list[PlanProgress]:
     """Follow options, the best first, up to the choice among those about as good.
 
@@ -223,42 +235,43 @@ def _chosen_walk(
             break
         if option.probes and fitting:
             continue
-        walk = follow(option.node, option.path, seen, ids, option.probes)
+        walk = follow(option.node, option.path, transcript, ids, option.probes)
         if walk is not None:
             least = min(least, option.cost)
             fitting.append(walk)
     return fitting[-1:]
 
 
-def _ranked(seen: Transcript, walks: Sequence[PlanProgress]) -> list[str]:
-    """The ends that most names lead to first, then by paths; without any what searches
-    found, each taken in turns.
+def _ranked(transcript: Transcript, walks: Sequence[PlanProgress]) -> list[str]:
+    """Rank the ends of walks by the names, then the paths, that lead to them.
+
+    Without any end, the nodes that the searches found, by votes.
     """
     names = Counter(end for walk in walks for end in walk.ends)
     paths = sum((Counter(walk.ends) for walk in walks), Counter[str]())
     if names:
         return sorted(names, key=lambda end: (-names[end], -paths[end]))[:SELECTED]
-    found = vote([[node.id for node in search] for search in seen.searches])
-    return [one.id for one in found[:QUESTION_K]]
+    voted = vote([[node.id for node in search] for search in transcript.searches])
+    return [voted_node.id for voted_node in voted[:QUESTION_K]]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanProgress:
-    """How far a plan was followed: its ends so far with the number of paths to each,
-    and what is to be explored.
+    """How far a plan was followed.
+
+    `ends` has the ends so far with the number of paths to each, `pending` the
+    explorations that it waits for.
     """
 
     ends: Mapping[str, int] = field(default_factory=dict)
-    wanted: Sequence[Call] = ()
+    pending: Sequence[Call] = ()
 
 
-def explorations(walks: Sequence[PlanProgress], seen: Transcript) -> list[Call]:
-    """Return the explorations that walks want next, each once, as far as there is room
-    for them.
-    """
-    explored = sum(map(len, seen.explorations.values()))
-    room = min(TURN, EXPLORATIONS - explored) if seen.turns < LAST_TURN else 0
-    return list({repr(call): call for walk in walks for call in walk.wanted}.values())[
+def explorations(walks: Sequence[PlanProgress], transcript: Transcript) -> list[Call]:
+    """Return the explorations that walks wait for, each once, up to the limit."""
+    explored = sum(map(len, transcript.explorations.values()))
+    room = min(TURN, EXPLORATIONS - explored) if transcript.turns < LAST_TURN else 0
+    return list({repr(call): call for walk in walks for call in walk.pending}.values())[
         : max(0, room)
     ]
 
@@ -270,88 +283,90 @@ def ending(chosen: Sequence[str]) -> list[Call]:
 def follow(
     start: str,
     path: Sequence[Hop],
-    seen: Transcript,
-    named: Collection[str] = (),
+    transcript: Transcript,
+    named_ids: Collection[str] = (),
     probes: int = 0,
 ) -> PlanProgress | None:
-    """Follow a path from a node, never back to it, as far as what has been explored
-    allows.
+    """Follow a path from a node, never back to it, as far as the graph was explored.
 
-    At its end so many nodes are looked at for a relation that is to follow. Nodes that
-    the question names are no answers. `None` where it leads nowhere, or no relation is
-    left to be discovered at its open end.
+    At its end, up to `probes` nodes are explored for a relation that may follow. Nodes
+    that the question names are no answers. Returns `None` where the path leads nowhere,
+    or no relation remains to be discovered at its open end.
     """
     frontier: dict[str, int] = {start: 1}
     for depth, hop in enumerate(path, start=1):
-        wanted: list[Call] = []
+        pending: list[Call] = []
         reached: Counter[str] = Counter()
         for node, paths in frontier.items():
-            shown, complete = _step(hop, seen.explorations.get(node, ()))
+            shown, complete = _step(hop, transcript.explorations.get(node, ()))
             if not complete:
                 relations = [arrow(hop.relation, hop.outgoing)]
-                wanted.append(
+                pending.append(
                     (EXPLORE, {"node": node, "relation_types": relations, "k": MAX_K})
                 )
             for end in shown:
                 reached[end] += paths
         del reached[start]
         frontier = reached
-        if wanted:
+        if pending:
             last = depth == len(path) and not probes
             return PlanProgress(
                 (
-                    {end: n for end, n in frontier.items() if end not in named}
+                    {end: n for end, n in frontier.items() if end not in named_ids}
                     if last
                     else {}
                 ),
-                wanted,
+                pending,
             )
     if probes:
         fresh = [
             node
             for node in frontier
-            if all(one.asked is not None for one in seen.explorations.get(node, ()))
+            if all(
+                look.relation_types is not None
+                for look in transcript.explorations.get(node, ())
+            )
         ]
         size = next(
             (size for size in PROBES if len(frontier) - len(fresh) < size), probes
         )
         size = min(size, probes - len(frontier) + len(fresh))
-        wanted = [
+        pending = [
             (EXPLORE, {"node": node, "k": MAX_K}) for node in fresh[: max(0, size)]
         ]
-        return PlanProgress({}, wanted) if wanted else None
+        return PlanProgress({}, pending) if pending else None
     return (
         PlanProgress(ends)
-        if (ends := {end: n for end, n in frontier.items() if end not in named})
+        if (ends := {end: n for end, n in frontier.items() if end not in named_ids})
         else None
     )
 
 
 def _step(hop: Hop, looks: Sequence[ExploredNeighbors]) -> tuple[list[str], bool]:
-    """The nodes that a hop leads to from a node as far as seen, and whether there is
-    nothing more to ask for.
-    """
+    """The nodes that a hop was seen to lead to, and whether they are all there are."""
     step = hop.relation, hop.outgoing
-    ends = dict.fromkeys(
-        other.id for one in looks for other in one.neighbors if step in other.via
+    neighbor_ids = dict.fromkeys(
+        other.id for look in looks for other in look.neighbors if step in other.via
     )
-    complete = any(one.asked == frozenset([arrow(*step)]) for one in looks)
+    complete = any(look.relation_types == frozenset([arrow(*step)]) for look in looks)
     if not complete and (
-        whole := next((one for one in looks if one.asked is None), None)
+        full_look := next((look for look in looks if look.relation_types is None), None)
     ):
-        there = sum(
+        n_edges = sum(
             count
-            for relation, outgoing, _, count in whole.relations
+            for relation, outgoing, _, count in full_look.relations
             if (relation, outgoing) == step
         )
-        complete = len(ends) >= min(there, MAX_K)
-    return list(ends), complete
+        complete = len(neighbor_ids) >= min(n_edges, MAX_K)
+    return list(neighbor_ids), complete
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbor:
-    """A node as it was seen; `via` are the relations to the node explored, and whether
-    they lead here, `keys` its properties.
+    """A node as a tool showed it.
+
+    `via` has the relations to the explored node, and whether they lead from it to this
+    one; `keys` are the names of its properties.
     """
 
     id: str
@@ -363,8 +378,7 @@ class Neighbor:
 
 @dataclass(frozen=True, slots=True)
 class ExploredNeighbors:
-    """What was seen around a node: the `neighbors` shown, of the relations `asked` for
-    or, with `None`, of all.
+    """What was seen around a node: its `neighbors` by some `relation_types`, or all.
 
     `relations` has ``(relation, outgoing, type of the neighbours, count)`` over the
     whole neighbourhood.
@@ -374,13 +388,15 @@ class ExploredNeighbors:
     types: tuple[str, ...]
     relations: tuple[tuple[str, bool, str, int], ...]
     neighbors: tuple[Neighbor, ...]
-    asked: frozenset[str] | None = None
+    relation_types: frozenset[str] | None = None
 
 
 @dataclass(slots=True)
 class Transcript:
-    """What has happened since the last question of a conversation: the nodes that each
-    search found, best first, the explorations by node, and the replies given.
+    """What has happened since the last question of a conversation.
+
+    `searches` has the nodes that each search found, best first, `explorations` what
+    was seen around each node, `turns` the number of replies.
     """
 
     question: str = ""
@@ -391,7 +407,7 @@ class Transcript:
 
     @classmethod
     def read(cls, messages: Sequence[Message]) -> Transcript:
-        """Read a conversation; what is not as the tools write it is passed over."""
+        """Read a conversation; messages in another form than the tools' are skipped."""
         begin = max(
             (place for place, message in enumerate(messages) if message.role == "user"),
             default=None,
@@ -400,10 +416,12 @@ class Transcript:
             return cls()
         out, since = cls(encodable(messages[begin].content)), messages[begin + 1 :]
         out.turns = sum(message.role == "assistant" for message in since)
-        asked = {call.id: call for message in since for call in message.tool_calls}
+        calls_by_id = {
+            call.id: call for message in since for call in message.tool_calls
+        }
         for message in since:
             call = (
-                asked.get(message.tool_call_id or "")
+                calls_by_id.get(message.tool_call_id or "")
                 if message.role == "tool"
                 else None
             )
@@ -415,23 +433,23 @@ class Transcript:
         """The kinds of paths that the explorations have shown."""
         triples: Counter[tuple[str, str, str]] = Counter()
         totals: Counter[str] = Counter()
-        explored = [one for looks in self.explorations.values() for one in looks]
+        explored = [look for looks in self.explorations.values() for look in looks]
         shown = {
-            way for one in explored for other in one.neighbors for way in other.via
+            way for look in explored for other in look.neighbors for way in other.via
         }
-        for one in explored:
+        for look in explored:
             edges = [
-                (way, other.types, 1) for other in one.neighbors for way in other.via
+                (way, other.types, 1) for other in look.neighbors for way in other.via
             ]
             # of what is only counted no more than the first type is said
             edges += [
                 ((name, out), (kind,), n)
-                for name, out, kind, n in one.relations
+                for name, out, kind, n in look.relations
                 if (name, out) not in shown
             ]
             for (relation, outgoing), types, n in edges:
                 totals[relation] += n
-                for pair in product(one.types or ("",), types or ("",)):
+                for pair in product(look.types or ("",), types or ("",)):
                     source, target = pair if outgoing else pair[::-1]
                     triples[source, relation, target] += n
         return _space(frozenset(triples.items()), frozenset(totals.items()), lexicon)
@@ -439,14 +457,14 @@ class Transcript:
     def _take(
         self,
         tool: str,
-        given: dict[str, Any],
+        arguments: dict[str, Any],
         head: dict[str, Any] | None,
         shown: tuple[Neighbor, ...],
     ) -> None:
         if tool == SEARCH:
             self.searches.append(shown)
         elif tool == EXPLORE and head is not None:
-            limits = frozenset(given.get("relation_types") or ()) or None
+            limits = frozenset(arguments.get("relation_types") or ()) or None
             explored = ExploredNeighbors(
                 head["explored"], _types(head), _counts(head, shown), shown, limits
             )

@@ -204,18 +204,22 @@ class ArkSession:
         """The calls of the last reply that go to the toolbox: not settled here, broken,
         repeated or too many.
         """
-        asked, calls = (
-            self._asked(),
+        earlier_calls, calls = (
+            self._earlier_calls(),
             self.messages[-1].tool_calls[: self.settings.max_calls],
         )
-        given = [
+        runnable = [
             call
             for call in calls
             if call.parsed is not None and call.name not in (SELECT, FINISH)
         ]
-        return [call for call in given if _key(call.name, call.parsed) not in asked]
+        return [
+            call
+            for call in runnable
+            if _key(call.name, call.parsed) not in earlier_calls
+        ]
 
-    def _asked(self) -> dict[str, int]:
+    def _earlier_calls(self) -> dict[str, int]:
         """The calls that were answered, each with its step."""
         done = [
             (call, step.number)
@@ -258,13 +262,13 @@ class ArkSession:
         ``seconds`` at a `TimeoutError`, and has ``failed`` at any other.
         """
         late = isinstance(error, TimeoutError)
-        said = (
+        reason = (
             "no reply in the time that was left"
             if late
             else encodable(str(error)) or type(error).__name__
         )
-        self._step(usage_of(error), started, seconds).error = said
-        self.end("seconds" if late else "failed", None if late else said)
+        self._step(usage_of(error), started, seconds).error = reason
+        self.end("seconds" if late else "failed", None if late else reason)
 
     def _step(self, usage: Usage, started: float, seconds: float) -> StepRecord:
         step = StepRecord(
@@ -287,23 +291,30 @@ class ArkSession:
             raise InvalidInput(
                 f"agent {self.agent}: no reply awaits what came of its calls"
             )
-        given = {outcome.call.id: outcome for outcome in outcomes}
-        calls, step, asked = self.messages[-1].tool_calls, self.steps[-1], self._asked()
+        outcomes_by_call = {outcome.call.id: outcome for outcome in outcomes}
+        calls, step, earlier_calls = (
+            self.messages[-1].tool_calls,
+            self.steps[-1],
+            self._earlier_calls(),
+        )
         shown = {
-            node for one in self.steps for call in one.calls for node in call.nodes
+            node
+            for record in self.steps
+            for call in record.calls
+            for node in call.nodes
         }
         shown.update(
             node for outcome in outcomes for node in outcome.observation.nodes
         )  # also of the same reply
         for number, call in enumerate(calls):
-            outcome, remembered = given.get(call.id), False
+            outcome, remembered = outcomes_by_call.get(call.id), False
             if outcome is None and number >= self.settings.max_calls:
                 outcome = CallOutcome(
                     call,
                     failure(f"not run: at most {self.settings.max_calls} calls a turn"),
                 )
             elif outcome is None:
-                earlier = asked.get(_key(call.name, call.parsed))
+                earlier = earlier_calls.get(_key(call.name, call.parsed))
                 outcome, remembered = (
                     CallOutcome(call, self._settled(call, shown, earlier)),
                     earlier is not None,
@@ -338,30 +349,32 @@ class ArkSession:
     ) -> Observation:
         try:
             nodes = read(SelectArguments, arguments).nodes
-            asked = list(dict.fromkeys(separate(nodes, shown)))
+            selected = list(dict.fromkeys(separate(nodes, shown)))
         except InvalidCall as problem:
             return failure(str(problem))
-        unknown = [node for node in asked if node not in shown]
-        new = [node for node in asked if node in shown and node not in self.selection]
+        unknown = [node for node in selected if node not in shown]
+        new = [
+            node for node in selected if node in shown and node not in self.selection
+        ]
         self.selection += new
         self.steps[-1].selected += new
-        said: dict[str, Any] = {"selected": len(new), "in_all": len(self.selection)}
+        answer: dict[str, Any] = {"selected": len(new), "in_all": len(self.selection)}
         if unknown:
             close = {
                 node: nearest(node[:_SHOWN], shown, 2) for node in unknown[:_NAMED]
             }
-            told = (
+            problems = (
                 f"No tool has shown a node {quoted(node)}."
                 + (f" Closest: {', '.join(map(quoted, ids))}." if ids else "")
                 for node, ids in close.items()
             )
-            said["error"] = shortened(" ".join(told), LONGEST_ERROR)
+            answer["error"] = shortened(" ".join(problems), LONGEST_ERROR)
         return Observation(
-            json_line(said),
+            json_line(answer),
             tuple(new),
             (),
-            len(asked),
-            failed=len(unknown) == len(asked),
+            len(selected),
+            failed=len(unknown) == len(selected),
         )
 
     def end(self, stop: str, error: str | None = None) -> None:
@@ -379,10 +392,10 @@ class ArkSession:
             any(not call.failed for call in step.calls)
             for step in self.steps[-MAX_FAILURES:]
         ]
-        left = self.settings.max_steps - len(self.steps)
+        steps_left = self.settings.max_steps - len(self.steps)
         warning = (
-            f'\n{{"steps_left": {left}}}'
-            if left < min(_WARN_BELOW, self.settings.max_steps)
+            f'\n{{"steps_left": {steps_left}}}'
+            if steps_left < min(_WARN_BELOW, self.settings.max_steps)
             else ""
         )
         last = self.messages[-1]
@@ -390,7 +403,7 @@ class ArkSession:
             self.end("finished")
         elif len(usable) == MAX_FAILURES and not any(usable):
             self.end("silent", f"{MAX_FAILURES} replies in a row without a usable call")
-        elif left <= 0:
+        elif steps_left <= 0:
             self.end("steps", f"it did not finish in its {len(self.steps)} steps")
         elif last.role == "assistant":
             self.messages.append(Message.user(_NUDGE + warning))
@@ -440,19 +453,21 @@ def _key(tool: str, arguments: Any) -> str:
 
 
 def _record(outcome: CallOutcome, remembered: bool) -> CallRecord:
-    call, seen, seconds, _ = outcome
+    call, observation, seconds, _ = outcome
     return CallRecord(
         call.name,
         call.arguments if call.parsed is None else call.parsed,
         seconds,
-        tokens=estimate_tokens(seen.text),
-        shown=len(seen.nodes),
-        total=seen.total,
-        failed=seen.failed,
+        tokens=estimate_tokens(observation.text),
+        shown=len(observation.nodes),
+        total=observation.total,
+        failed=observation.failed,
         remembered=remembered,
-        nodes=list(seen.nodes),
-        edges=[list(edge) for edge in seen.edges],
-        error=json.loads(seen.text).get("error", "") if seen.failed else "",
+        nodes=list(observation.nodes),
+        edges=[list(edge) for edge in observation.edges],
+        error=json.loads(observation.text).get("error", "")
+        if observation.failed
+        else "",
     )
 
 
@@ -462,12 +477,12 @@ def _sendable(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
     """
     out: dict[str, ToolCall] = {}
     for number, call in enumerate(calls):
-        own = call.id or f"call_{step}_{number}"
-        while own in out:
-            own += "_"
+        call_id = call.id or f"call_{step}_{number}"
+        while call_id in out:
+            call_id += "_"
         name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:64] or "unnamed"
         arguments = (
             "{}" if call.parsed == {} else encodable(call.arguments[: MOST_CHARS + 1])
         )
-        out[own] = ToolCall(own, name, arguments)
+        out[call_id] = ToolCall(call_id, name, arguments)
     return tuple(out.values())

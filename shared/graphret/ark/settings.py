@@ -77,14 +77,14 @@ class ArkSettings:
 
     def __post_init__(self) -> None:
         least = {"observation_tokens": 500, "snippet_chars": 0}
-        for one in fields(self):
-            value, lowest = getattr(self, one.name), least.get(one.name, 1)
-            counted = one.type == "int" or (
-                one.name == "max_tokens" and value is not None
+        for setting in fields(self):
+            value, lowest = getattr(self, setting.name), least.get(setting.name, 1)
+            counted = setting.type == "int" or (
+                setting.name == "max_tokens" and value is not None
             )
             if counted and (type(value) is not int or value < lowest):
                 raise InvalidInput(
-                    f"{one.name}: expected a whole number of at least {lowest}, got"
+                    f"{setting.name}: expected a whole number of at least {lowest}, got"
                     f" {value!r}"
                 )
         if self.exploration not in get_args(Exploration):

@@ -183,9 +183,9 @@ def _refuses_tools(error: ChatError) -> bool:
 
 
 def _with_offered_names(reply: Reply, tools: Sequence[Tool]) -> Reply:
-    """A reply whose calls name the tools as they were offered, where it is clear which
-    are meant: ``functions.global_search:0`` and ``Global-Search`` are
-    ``global_search``.
+    """A reply whose calls name the tools as offered, where it is clear which one it is.
+
+    ``functions.global_search:0`` and ``Global-Search`` are ``global_search``.
     """
     offered = {_plain(tool.name): tool.name for tool in tools}
     calls = tuple(
@@ -200,12 +200,12 @@ def _with_offered_names(reply: Reply, tools: Sequence[Tool]) -> Reply:
 def _offered_name(name: str, offered: Mapping[str, str]) -> str:
     if name in offered.values():
         return name
-    meant = {
+    matches = {
         offered[_plain(part)]
         for part in (name, *_AROUND_NAME.split(name))
         if _plain(part) in offered
     }
-    return meant.pop() if len(meant) == 1 else name
+    return matches.pop() if len(matches) == 1 else name
 
 
 def _plain(name: str) -> str:

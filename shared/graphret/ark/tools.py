@@ -13,9 +13,9 @@ from graphret.ark.arguments import (
     ExploreArguments,
     InvalidCall,
     SearchArguments,
+    bare_name,
     condition,
     directions,
-    meant,
     no_such_name,
     no_such_node,
     read,
@@ -89,14 +89,14 @@ class Toolbox:
         index: TextIndex,
         settings: ArkSettings = ArkSettings(),
     ) -> None:
-        for what, given, contract in (
+        for what, argument, contract in (
             ("store", store, GraphStore),
             ("index", index, TextIndex),
         ):
-            if not implements(given, contract):
+            if not implements(argument, contract):
                 raise InvalidInput(
                     f"{what}: expected a {contract.__name__}, got"
-                    f" {type(given).__name__}"
+                    f" {type(argument).__name__}"
                 )
         require_same_view(store, index)
         if not isinstance(settings, ArkSettings):
@@ -124,19 +124,17 @@ class Toolbox:
             if name == EXPLORE and self.settings.exploration != "off":
                 self._require_switched_on(arguments)
                 return self._explore(read(ExploreArguments, arguments))
-            known = ", ".join(tool.name for tool in self.tools)
-            raise InvalidCall(f"There is no tool {quoted(name)}. There are {known}.")
+            names = ", ".join(tool.name for tool in self.tools)
+            raise InvalidCall(f"There is no tool {quoted(name)}. There are {names}.")
         except InvalidCall as problem:
             return failure(str(problem))
 
     async def arun(self, name: str, arguments: Mapping[str, Any]) -> Observation:
-        """Do as `run`, off the event loop, at once with other calls."""
+        """Do what `run` does off the event loop, at once with other calls."""
         return await in_thread(partial(self.run, name, arguments))
 
     def run_calls(self, calls: Sequence[ToolCall]) -> list[CallOutcome]:
-        """Run the calls of a reply one after the other; one that the store or the index
-        fails is told to the model.
-        """
+        """Run the calls of a reply in turn; a store's failure is an observation."""
         outcomes = []
         for call in calls:
             began, problem = time.perf_counter(), None
@@ -151,29 +149,27 @@ class Toolbox:
         return outcomes
 
     async def arun_calls(self, calls: Sequence[ToolCall]) -> list[CallOutcome]:
-        """Do as `run_calls`, off the event loop; calls that wait for a database are
-        under way at once.
-        """
+        """Do what `run_calls` does off the event loop, with database calls at once."""
         if self.store.local_graph() is not None:
-            # Python's lock lets but one of them compute
+            # Python's global lock lets only one of them compute
             return await in_thread(partial(self.run_calls, calls))
         parts = await asyncio.gather(
             *(in_thread(partial(self.run_calls, [call])) for call in calls)
         )
         return [outcome for part in parts for outcome in part]
 
-    def _search(self, given: SearchArguments) -> Observation:
-        query = given.query.strip()[:_LONGEST_QUERY]
-        labels, where = self._labels(given.node_types), condition(given.where)
+    def _search(self, arguments: SearchArguments) -> Observation:
+        query = arguments.query.strip()[:_LONGEST_QUERY]
+        labels, where = self._labels(arguments.node_types), condition(arguments.where)
         if not query and labels is None and where is None:
             raise InvalidCall(
                 "A search needs a query, words that the name or the text of a node"
                 " should hold, or node_types or where."
             )
-        k = _count(given.k, self.settings.search_k)
+        k = _count(arguments.k, self.settings.search_k)
         head: dict[str, Any]
         if query:
-            nodes = self._found(query, k, labels, where)
+            nodes = self._nodes_matching(query, k, labels, where)
             total = len(nodes)
             head = {"found": total, "query": _brief(query)}
         else:
@@ -185,7 +181,7 @@ class Toolbox:
         text, shown = self._fitting(head, [*map(entry_of, nodes)], query)
         return Observation(text, tuple(nodes[i].id for i in shown), total=total)
 
-    def _found(
+    def _nodes_matching(
         self,
         query: str,
         k: int,
@@ -208,22 +204,23 @@ class Toolbox:
     def _listed(
         self, k: int, labels: Collection[str] | None, where: Where | None
     ) -> tuple[list[Node], int, bool]:
-        """Return the first nodes that pass the filters, how many do, and whether there
-        may be more: no more than `CAP` are read.
+        """Return the first nodes that pass the filters, and how many do, up to `CAP`.
+
+        Also whether there may be more of them.
         """
         nodes = chain.from_iterable(self.store.nodes(labels, where))
         read = list(islice(nodes, CAP + 1))
         return read[:k], min(len(read), CAP), len(read) > CAP
 
-    def _explore(self, given: ExploreArguments) -> Observation:
-        [node] = self.store.get([given.node])
+    def _explore(self, arguments: ExploreArguments) -> Observation:
+        [node] = self.store.get([arguments.node])
         if node is None:
-            message, named = no_such_node(self.store, self.index, given.node)
-            return failure(message, named)
-        labels, where = self._labels(given.node_types), condition(given.where)
-        ways = self._separate(given.relation_types)
+            message, closest = no_such_node(self.store, self.index, arguments.node)
+            return failure(message, closest)
+        labels, where = self._labels(arguments.node_types), condition(arguments.where)
+        ways = self._separate(arguments.relation_types)
         relations = directions(ways) if ways else None
-        query = given.query.strip()[:_LONGEST_QUERY] or None
+        query = arguments.query.strip()[:_LONGEST_QUERY] or None
         neighborhood = explore(
             self.store,
             self.index,
@@ -232,7 +229,7 @@ class Toolbox:
             labels=labels,
             relations=relations,
             where=where,
-            k=_count(given.k, self.settings.neighbors_k),
+            k=_count(arguments.k, self.settings.neighbors_k),
         )
         filtered = bool(labels or relations or where)
         if not neighborhood.total and filtered:
@@ -249,14 +246,14 @@ class Toolbox:
         """Say which arguments an exploration does not take here."""
         off = switched_off(self.settings)
         if wrong := sorted(name for name in off if arguments.get(name)):
-            [tool] = [one for one in self.tools if one.name == EXPLORE]
+            [tool] = [offered for offered in self.tools if offered.name == EXPLORE]
             raise InvalidCall(
                 f"{', '.join(map(quoted, wrong))}: not taken here. The tool takes"
                 f" {', '.join(tool.parameters['properties'])}."
             )
 
     def _explored(
-        self, node: Node, query: str | None, found: Neighborhood, filtered: bool
+        self, node: Node, query: str | None, neighborhood: Neighborhood, filtered: bool
     ) -> tuple[str, list[int]]:
         """Write what is around a node.
 
@@ -266,15 +263,20 @@ class Toolbox:
         head: dict[str, Any] = {"explored": node.id, **kind_of(node)}
         if query:
             head["query"] = _brief(query)
-        head |= {"shown": 0, "of": f"{found.total}+" if found.partial else found.total}
-        entries = neighbor_entries(node, found)
+        head |= {
+            "shown": 0,
+            "of": f"{neighborhood.total}+"
+            if neighborhood.partial
+            else neighborhood.total,
+        }
+        entries = neighbor_entries(node, neighborhood)
         text, shown = self._fitting(head, entries, query)
-        if not found.total or (len(shown) < found.total and not filtered):
-            return self._fitting(head | relation_counts(found), entries, query)
+        if not neighborhood.total or (len(shown) < neighborhood.total and not filtered):
+            return self._fitting(head | relation_counts(neighborhood), entries, query)
         return text, shown
 
     def _labels(self, names: Sequence[str]) -> frozenset[str] | None:
-        return frozenset(map(meant, self._separate(names))) if names else None
+        return frozenset(map(bare_name, self._separate(names))) if names else None
 
     def _separate(self, names: Sequence[str]) -> Sequence[str]:
         if not any("," in name for name in names):
@@ -288,9 +290,7 @@ class Toolbox:
         relations: Collection[str],
         where: Where | None,
     ) -> None:
-        """Say which labels, relations and properties asked for the graph does not
-        have.
-        """
+        """Say which of some labels, relations and properties the graph lacks."""
         schema = self.store.schema()
         problems = [
             no_such_name(kind, unknown, known)
@@ -306,9 +306,7 @@ class Toolbox:
 
 
 def as_store_error(error: Exception) -> GraphretError:
-    """Return what a store or an index raised as an error of ours: those of others raise
-    their own.
-    """
+    """Return an error of a store or an index as one of graphret's."""
     return (
         error
         if isinstance(error, GraphretError)
@@ -316,8 +314,8 @@ def as_store_error(error: Exception) -> GraphretError:
     )
 
 
-def _count(asked: int, default: int) -> int:
-    return min(asked if asked > 0 else default, MAX_K)
+def _count(k: int, default: int) -> int:
+    return min(k if k > 0 else default, MAX_K)
 
 
 def _brief(query: str) -> str:
@@ -328,17 +326,17 @@ def _properties_in(where: Where | None) -> set[str]:
     """The properties that a condition names, without what is nested in them."""
     if where is None:
         return set()
-    named = {
+    nested = {
         name for child in where.children for name in _properties_in(child)
     }  # of a combination
-    own = where.field.removeprefix(PROPERTIES).partition(".")[0]
-    return named | ({own} if own and own not in _NODE_FIELDS else set())
+    key = where.field.removeprefix(PROPERTIES).partition(".")[0]
+    return nested | ({key} if key and key not in _NODE_FIELDS else set())
 
 
 def _known_properties(schema: GraphSchema) -> set[str]:
     """The properties that nodes have; of a large graph those seen in a sample."""
-    named = {name for own in schema.properties.values() for name in own}
-    return {name.removeprefix(PROPERTIES) for name in named}.difference(_NODE_FIELDS)
+    names = {name for of_label in schema.properties.values() for name in of_label}
+    return {name.removeprefix(PROPERTIES) for name in names}.difference(_NODE_FIELDS)
 
 
 def _edges(

@@ -107,15 +107,15 @@ def read_runs(path: str | os.PathLike[str]) -> list[ArkRun]:
 
 
 def _line(run: ArkRun, session: ArkSession) -> dict[str, Any]:
-    known = session.to_dict()
-    for step in known["steps"]:
+    fields = session.to_dict()
+    for step in fields["steps"]:
         step["calls"] = [
             call | {"arguments": _text(call["arguments"])} for call in step["calls"]
         ]
     return {
         "schema": _SCHEMA,
         "run": run.id,
-        **known,
+        **fields,
         "agent": session.agent + 1,
         "agents": len(run.sessions),
         "tools": [tool.to_dict() for tool in make_tools(session.settings)],
@@ -123,7 +123,7 @@ def _line(run: ArkRun, session: ArkSession) -> dict[str, Any]:
         "stop": session.stop or "",
         "error": session.error or "",
         "usage": {
-            name: sum(step[name] for step in known["steps"])
+            name: sum(step[name] for step in fields["steps"])
             for name in ("input_tokens", "output_tokens")
         },
         **{name: getattr(run, name) for name in ("created", "seconds")},

@@ -1,5 +1,4 @@
-"""Methods that others published and that a user would try first, as retrievers over the
-same stores, indexes and chat models.
+"""Published methods that users would try first, over the same stores and models.
 
 Each is written from its paper's description, as far as the papers of SAGE (appendix C),
 ARK and GRASP describe it; prompts are ours.

@@ -1,5 +1,6 @@
-"""Agents that search: ReAct (Yao et al. 2023; SAGE, appendix C.5) and Reflexion (Shinn
-et al. 2023; appendix C.6).
+"""Agents that search: ReAct (Yao et al. 2023) and Reflexion (Shinn et al. 2023).
+
+SAGE compares both (appendix C.5 and C.6).
 """
 
 from __future__ import annotations
@@ -52,13 +53,15 @@ class _Verdict:
 class _Episode:
     """What an agent was shown and did, and what it selected of what it has seen."""
 
-    said: list[Message]
+    messages: list[Message]
     seen: dict[str, None] = field(default_factory=dict)
     selected: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
-        return "\n".join(one.content for one in self.said[1:])[-_SHOWN_CHARS:]
+        return "\n".join(message.content for message in self.messages[1:])[
+            -_SHOWN_CHARS:
+        ]
 
 
 class ReAct(Baseline):
@@ -87,7 +90,7 @@ class ReAct(Baseline):
         self.toolbox = Toolbox(store, index)
         self.steps = require_limit(steps) or 1
 
-    def _found(
+    def _run(
         self, query: str, k: int, where: Where | None, trace: Trace
     ) -> Part[list[Hit]]:
         episode = yield from self._episode(query, (), trace)
@@ -97,26 +100,30 @@ class ReAct(Baseline):
         self, query: str, reflections: Sequence[str], trace: Trace
     ) -> Part[_Episode]:
         """Act until the agent finishes, or its turns are used up."""
-        learned = "".join(f"\nLearned before: {one}" for one in reflections)
-        said = [Message.system(_TASK), Message.user(f"Question: {query}{learned}")]
-        episode = _Episode(said)
+        learned = "".join(
+            f"\nLearned before: {reflection}" for reflection in reflections
+        )
+        messages = [Message.system(_TASK), Message.user(f"Question: {query}{learned}")]
+        episode = _Episode(messages)
         for number in range(1, self.steps + 1):
             with trace.stage(f"step {number}", model=self.model.name) as stage:
                 reply = yield Call(
-                    partial(ask_json, self.model, said, _Turn),
-                    partial(aask_json, self.model, said, _Turn),
+                    partial(ask_json, self.model, messages, _Turn),
+                    partial(aask_json, self.model, messages, _Turn),
                 )
                 turn: _Turn = reply.value
                 stage.details["tokens"] = reply.usage.total_tokens
                 stage.details["action"] = f"{turn.action} {turn.input}"[:100]
             if turn.action == "finish":
                 answers = dict.fromkeys(turn.answers)
-                episode.selected = [one for one in answers if one in episode.seen]
+                episode.selected = [
+                    node_id for node_id in answers if node_id in episode.seen
+                ]
                 break
             observed = yield Compute(partial(self._act, turn))
             episode.seen |= dict.fromkeys(observed.nodes)
             wrote = f"{turn.thought} → {turn.action}: {turn.input}"[:MOST_CHARS]
-            said += [Message.assistant(wrote), Message.user(fenced(observed.text))]
+            messages += [Message.assistant(wrote), Message.user(fenced(observed.text))]
         return episode
 
     def _act(self, turn: _Turn) -> Observation:
@@ -153,7 +160,7 @@ class Reflexion(ReAct):
         super().__init__(model, store, index, steps=steps, on_failure=on_failure)
         self.episodes = require_limit(episodes) or 1
 
-    def _found(
+    def _run(
         self, query: str, k: int, where: Where | None, trace: Trace
     ) -> Part[list[Hit]]:
         reflections: list[str] = []
@@ -163,12 +170,12 @@ class Reflexion(ReAct):
             selected = episode.selected or selected
             if number == self.episodes:
                 break
-            asked = (
+            prompt = (
                 f"Question: {query}\nSelected: {episode.selected}\n"
                 f"{fenced(episode.text)}"
             )
             verdict = yield from self._ask(
-                _JUDGE, asked, _Verdict, trace, f"reflect {number}"
+                _JUDGE, prompt, _Verdict, trace, f"reflect {number}"
             )
             if verdict.success and episode.selected:
                 break

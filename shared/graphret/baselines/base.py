@@ -51,7 +51,7 @@ def fenced(data: str) -> str:
 class Baseline(Retriever):
     """A published method that asks a chat model, over a store and a text index.
 
-    A subclass gives `_found`. Places that it leaves are filled by a search, which
+    A subclass implements `_run`. Free places are filled by a search, which
     answers alone where it finds nothing.
 
     Parameters
@@ -68,7 +68,7 @@ class Baseline(Retriever):
     Raises
     ------
     InvalidInput
-        When the model is no chat model, or store and index are not views of one
+        When the model is not a chat model, or store and index are not views of one
         condition.
     """
 
@@ -95,37 +95,37 @@ class Baseline(Retriever):
     def graph_store(self) -> GraphStore | None:
         return self.store
 
-    def _found(
+    def _run(
         self, query: str, k: int, where: Where | None, trace: Trace
     ) -> Part[list[Hit]]:
         """Find the hits of a question, the best first."""
-        raise NotImplementedError(f"{type(self).__name__} does not override _found")
+        raise NotImplementedError(f"{type(self).__name__} does not override _run")
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace, hits = Trace(), list[Hit]()
         try:
             if query.strip():
-                hits = yield from self._found(query, k, where, trace)
+                hits = yield from self._run(query, k, where, trace)
         except ModelError as error:
             if self.on_failure == "raise":
                 raise RetrievalFailed(f"{self.name} failed: {error}") from error
             problem = f"{type(error).__name__}: {error}"
             trace.note("fallback", failed=self.model.name, error=problem)
         fitting = [hit for hit in hits if where is None or where.matches(hit.node)]
-        found = Retrieval(query, k, fitting[:k], Signals(len(fitting)), trace)
-        return (yield from backfill(found, self.search, self.on_failure, where))
+        retrieval = Retrieval(query, k, fitting[:k], Signals(len(fitting)), trace)
+        return (yield from backfill(retrieval, self.search, self.on_failure, where))
 
     def _ask(
-        self, task: str, asked: str, schema: type[T], trace: Trace, stage: str
+        self, task: str, prompt: str, schema: type[T], trace: Trace, stage: str
     ) -> Part[T]:
         """Ask the model for a value; a stage of the trace tells the tokens."""
-        messages = [Message.system(task), Message.user(asked)]
-        with trace.stage(stage, model=self.model.name) as told:
+        messages = [Message.system(task), Message.user(prompt)]
+        with trace.stage(stage, model=self.model.name) as stage_record:
             reply: StructuredReply[T] = yield Call(
                 partial(ask_json, self.model, messages, schema),
                 partial(aask_json, self.model, messages, schema),
             )
-            told.details["tokens"] = reply.usage.total_tokens
+            stage_record.details["tokens"] = reply.usage.total_tokens
         return reply.value
 
     def _entities(self, query: str, trace: Trace) -> Part[list[Entity]]:
@@ -151,30 +151,29 @@ class Baseline(Retriever):
         return [hit for hit in result.hits if not hit.fill]
 
     def _hits(self, ids: Sequence[str]) -> Part[list[Hit]]:
-        """Return nodes as hits in their order; those that are not there are left
-        out.
-        """
+        """Return the nodes of some ids that exist as hits, in their order."""
         nodes = yield Compute(lambda: self.store.get(ids) if ids else [])
-        there = [node for node in nodes if node is not None]
+        existing = [node for node in nodes if node is not None]
         return [
             Hit(
                 node,
-                1 - place / len(there),
+                1 - place / len(existing),
                 (Evidence("seed", rank=place + 1, retriever=self.name),),
             )
-            for place, node in enumerate(there)
+            for place, node in enumerate(existing)
         ]
 
     def _best(self, query: str, ids: Sequence[str], most: int) -> list[str]:
-        """Return the ids of the nodes whose text is most like a question; those that
-        the index does not hold come last.
+        """Return the ids of the nodes whose text is most like a question.
+
+        Those that the index lacks come last.
         """
         local = self.index.local_index()
         places = [0] * len(ids) if local is None else local.table.find(ids).tolist()
-        held = [one for one, place in zip(ids, places, strict=True) if place >= 0]
-        scores = self.index.score(query, held).tolist() if held else []
-        by_id = dict(zip(held, scores, strict=True))
-        order = sorted(ids, key=lambda one: -by_id.get(one, -math.inf))
+        indexed = [i for i, place in zip(ids, places, strict=True) if place >= 0]
+        scores = self.index.score(query, indexed).tolist() if indexed else []
+        by_id = dict(zip(indexed, scores, strict=True))
+        order = sorted(ids, key=lambda i: -by_id.get(i, -math.inf))
         return order[:most]
 
 

@@ -1,6 +1,4 @@
-"""Query expansion: HyDE (Gao et al. 2023), RAR (Shen et al. 2024) and AGR (Chen et al.
-2024).
-"""
+"""Query expansion by HyDE, RAR and AGR (Gao 2023, Shen 2024, Chen 2024)."""
 
 from __future__ import annotations
 
@@ -60,7 +58,7 @@ class HyDE(Baseline):
 
     name = "hyde"
 
-    def _found(
+    def _run(
         self, query: str, k: int, where: Where | None, trace: Trace
     ) -> Part[list[Hit]]:
         written = yield from self._ask(_WRITE, query, _Passages, trace, "write")
@@ -70,8 +68,8 @@ class HyDE(Baseline):
             return (
                 yield from self._searched(f"{query} {written.text}", k, where, trace)
             )
-        meant = yield Compute(lambda: _meaning(dense, query, written.text))
-        result = yield Ask(IndexRetriever(meant, self.store), query, k, where)
+        index = yield Compute(lambda: _meaning(dense, query, written.text))
+        result = yield Ask(IndexRetriever(index, self.store), query, k, where)
         if isinstance(result, Exception):
             raise result
         return list(result.hits)
@@ -80,44 +78,45 @@ class HyDE(Baseline):
 def _meaning(dense: DenseIndex, query: str, passage: str) -> DenseIndex:
     """Return an index for which a question means what a passage says, too."""
     dense.prepare([query, passage])
-    both = [dense.query_vector(query), dense.query_vector(passage)]
-    return dense.with_query(query, np.mean(both, axis=0))
+    vectors = [dense.query_vector(query), dense.query_vector(passage)]
+    return dense.with_query(query, np.mean(vectors, axis=0))
 
 
 class RAR(Baseline):
-    """Search with what the model writes after it has read what a search found
-    (retrieval-augmented retrieval, RAR).
-    """
+    """Search with what the model writes after reading a first search's hits (RAR)."""
 
     name = "rar"
 
-    def _found(
+    def _run(
         self, query: str, k: int, where: Where | None, trace: Trace
     ) -> Part[list[Hit]]:
         first = yield from self._searched(query, _SHOWN, None, trace)
-        asked = f"Question: {query}\n\n{shown(query, first)}"
-        written = yield from self._ask(_READ, asked, _Passages, trace, "write")
+        prompt = f"Question: {query}\n\n{shown(query, first)}"
+        written = yield from self._ask(_READ, prompt, _Passages, trace, "write")
         return (yield from self._searched(f"{query} {written.text}", k, where, trace))
 
 
 class AGR(Baseline):
-    """Analyze the question, generate passages, refine them against what a search for
-    them finds, and search with the question and these (AGR).
+    """Analyze the question, generate passages, refine them, and search with all (AGR).
+
+    They are refined against what a search for them finds.
     """
 
     name = "agr"
 
-    def _found(
+    def _run(
         self, query: str, k: int, where: Where | None, trace: Trace
     ) -> Part[list[Hit]]:
         analyzed = yield from self._ask(_ANALYZE, query, _Needs, trace, "analyze")
         needs = "; ".join(analyzed.needs)[:MOST_CHARS]
         first = yield from self._searched(f"{query} {needs}", _SHOWN, None, trace)
-        asked = f"Question: {query}\nNeeds: {needs}\n\n{shown(query, first)}"
-        drafted = yield from self._ask(_READ, asked, _Passages, trace, "generate")
+        prompt = f"Question: {query}\nNeeds: {needs}\n\n{shown(query, first)}"
+        drafted = yield from self._ask(_READ, prompt, _Passages, trace, "generate")
         second = yield from self._searched(
             f"{query} {drafted.text}", _SHOWN, None, trace
         )
-        asked = f"Question: {query}\nPassages: {drafted.text}\n\n{shown(query, second)}"
-        refined = yield from self._ask(_REFINE, asked, _Passages, trace, "refine")
+        prompt = (
+            f"Question: {query}\nPassages: {drafted.text}\n\n{shown(query, second)}"
+        )
+        refined = yield from self._ask(_REFINE, prompt, _Passages, trace, "refine")
         return (yield from self._searched(f"{query} {refined.text}", k, where, trace))

@@ -1,5 +1,6 @@
-"""Symbolic filtering, then search, then a model's order: 4StepFocus (Boer et al. 2024;
-SAGE, appendix C.1) and FocusedRetriever (Boer et al. 2025; appendix C.2).
+"""Symbolic filtering, then search, then a model's order (Boer et al. 2024 and 2025).
+
+4StepFocus (SAGE, appendix C.1) and FocusedRetriever (appendix C.2).
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ _ANCHORED = 10
 
 
 class FourStepFocus(Baseline):
-    """Extract triplets, filter candidates by them, score these by text, add what a
-    search finds, and have the model order the best (4StepFocus).
+    """Filter candidates by triplets, score them, and let a model order (4StepFocus).
+
+    What a search finds is added before the model orders the best.
 
     The triplets and the target are those of a plan (`LLMPlanner`), whose anchors are
     found by search.
@@ -51,7 +53,7 @@ class FourStepFocus(Baseline):
         self.planner = LLMPlanner(model, store)
         self.reasoner = Reasoner(model)
 
-    def _found(
+    def _run(
         self, query: str, k: int, where: Where | None, trace: Trace
     ) -> Part[list[Hit]]:
         with trace.stage("triplets", model=self.model.name) as stage:
@@ -72,17 +74,16 @@ class FourStepFocus(Baseline):
         return (yield from self._ordered(query, hits, trace))
 
     def _filtered(self, query: str, plan: GraphPlan, k: int) -> list[str]:
-        """Return the candidates that the triplets leave, by how like the question they
-        are (steps 2 and 3).
-        """
+        """Return the candidates that the triplets leave, by text (steps 2 and 3)."""
         return self._best(query, self._grounded(plan, _ANCHORED), max(k, _RERANKED))
 
     def _grounded(self, plan: GraphPlan, most: int) -> list[str]:
-        """Return what may stand for the target once every triplet holds, each anchor
-        standing for at most so many nodes.
+        """Return the possible targets once every triplet holds.
+
+        Each anchor stands for at most so many nodes.
         """
         candidates: _Candidates = {
-            anchor.var: self._meant(anchor, most) for anchor in plan.anchors
+            anchor.var: self._matches_of(anchor, most) for anchor in plan.anchors
         }
         hops = [hop for hop in plan.hops if not hop.negated]
         changed = True
@@ -97,22 +98,20 @@ class FourStepFocus(Baseline):
                     after = reached if before is None else before & reached
                     if after != before:
                         candidates[free], changed = after, True
-        found = sorted(candidates.get(plan.target.var) or ())
-        return self._labelled(found, plan.target.labels)
+        targets = sorted(candidates.get(plan.target.var) or ())
+        return self._labelled(targets, plan.target.labels)
 
-    def _meant(self, anchor: Anchor, most: int) -> set[str]:
+    def _matches_of(self, anchor: Anchor, most: int) -> set[str]:
         """Return the nodes that an anchor may mean, those that a search finds."""
         labels = None if anchor.label is None else [anchor.label]
-        found = self.index.search(anchor.text, most, labels=labels)
-        scored = zip(found.ids, found.scores.tolist(), strict=True)
-        return {one for one, score in scored if score > 0}
+        hits = self.index.search(anchor.text, most, labels=labels)
+        scored = zip(hits.ids, hits.scores.tolist(), strict=True)
+        return {node_id for node_id, score in scored if score > 0}
 
     def _reached(
         self, hop: PlanHop, bound: Collection[str] | None, variable: str
     ) -> set[str] | None:
-        """Return the nodes at the other end of a hop from those of a variable; `None`
-        where it may be any node.
-        """
+        """Return the nodes at the other end of a hop; `None` where any node may be."""
         if bound is None:
             return None
         forward = variable == hop.source
@@ -123,27 +122,27 @@ class FourStepFocus(Baseline):
             relations=hop.rel,
             direction=(onward if forward else backward)[hop.direction],
         )
-        ends = {
+        others = {
             other
             for edge in edges
-            for one, other in (
+            for near, other in (
                 (edge.source, edge.target),
                 (edge.target, edge.source),
             )
-            if one in bound
+            if near in bound
         }
         label = hop.to_label if forward else None
-        return set(self._labelled(sorted(ends), [label or ""]))
+        return set(self._labelled(sorted(others), [label or ""]))
 
     def _labelled(self, ids: Sequence[str], labels: Sequence[str]) -> list[str]:
-        """Return the nodes that bear one of some labels; all where there are none."""
-        wanted = {label for label in labels if label}
-        if not wanted or not ids:
+        """Return the nodes with one of some labels; all nodes if no label is given."""
+        allowed = {label for label in labels if label}
+        if not allowed or not ids:
             return list(ids)
         return [
             node.id
             for node in self.store.get(ids)
-            if node is not None and wanted.intersection(node.labels)
+            if node is not None and allowed.intersection(node.labels)
         ]
 
     def _ordered(self, query: str, hits: list[Hit], trace: Trace) -> Part[list[Hit]]:
@@ -155,8 +154,8 @@ class FourStepFocus(Baseline):
             stage.details["tokens"] = reply.usage.total_tokens
         numbers = dict.fromkeys(n for n in reply.value.numbers if 0 < n <= len(hits))
         chosen = [hits[n - 1] for n in numbers]
-        kept = {hit.id for hit in chosen}
-        ordered = chosen + [hit for hit in hits if hit.id not in kept]
+        chosen_ids = {hit.id for hit in chosen}
+        ordered = chosen + [hit for hit in hits if hit.id not in chosen_ids]
         return [
             replace(
                 hit,
@@ -171,8 +170,9 @@ class FourStepFocus(Baseline):
 
 
 class FocusedRetriever(FourStepFocus):
-    """Do as `FourStepFocus` with more and more nodes for each anchor, until there are
-    enough candidates (FocusedRetriever).
+    """Do as `FourStepFocus` with ever more nodes for each anchor (FocusedRetriever).
+
+    It stops once there are enough candidates.
 
     Its authors have the triplets written as Cypher; here they are the same triplets of
     a plan, so that nothing that a model wrote runs.
@@ -181,9 +181,9 @@ class FocusedRetriever(FourStepFocus):
     name = "focused"
 
     def _filtered(self, query: str, plan: GraphPlan, k: int) -> list[str]:
-        found: list[str] = []
+        node_ids: list[str] = []
         most = _FIRST
-        while len(found) < k and most <= _MOST:
-            found = self._grounded(plan, most) or found
+        while len(node_ids) < k and most <= _MOST:
+            node_ids = self._grounded(plan, most) or node_ids
             most *= 2
-        return self._best(query, found, max(k, _RERANKED))
+        return self._best(query, node_ids, max(k, _RERANKED))

@@ -1,6 +1,4 @@
-"""HybGRAG: a bank of retrieval modules, a router, and a critic that sends it back (Lee
-et al. 2025).
-"""
+"""HybGRAG: retrieval modules, a router and a critic (Lee et al. 2025)."""
 
 from __future__ import annotations
 
@@ -48,8 +46,9 @@ class _Verdict:
 
 
 class HybGRAG(Baseline):
-    """Route a question to a search of texts or to the graph around its entities, and
-    route it again where the critic rejects what came back (HybGRAG).
+    """Route a question to a text search or to the graph around its entities (HybGRAG).
+
+    A critic may have it routed again.
 
     Parameters
     ----------
@@ -74,7 +73,7 @@ class HybGRAG(Baseline):
         self.rounds = require_limit(rounds) or 1
         self.namer = EntityNamer(model, store, index)
 
-    def _found(
+    def _run(
         self, query: str, k: int, where: Where | None, trace: Trace
     ) -> Part[list[Hit]]:
         schema = yield Compute(
@@ -83,20 +82,22 @@ class HybGRAG(Baseline):
         feedback: list[str] = []
         hits: list[Hit] = []
         for number in range(1, self.rounds + 1):
-            told = "".join(f"\nRejected before: {one}" for one in feedback)
-            asked = f"Question: {query}{told}\n\n{fenced(schema)}"
-            route = yield from self._ask(
-                _ROUTE, asked, _Route, trace, f"route {number}"
+            rejections = "".join(
+                f"\nRejected before: {rejected}" for rejected in feedback
             )
-            found = yield from self._routed(query, k, where, route, trace)
-            hits = found or hits
+            prompt = f"Question: {query}{rejections}\n\n{fenced(schema)}"
+            route = yield from self._ask(
+                _ROUTE, prompt, _Route, trace, f"route {number}"
+            )
+            round_hits = yield from self._routed(query, k, where, route, trace)
+            hits = round_hits or hits
             if number == self.rounds:
                 break
-            asked = f"Question: {query}\n\n{shown(query, found[:_SHOWN])}"
+            prompt = f"Question: {query}\n\n{shown(query, round_hits[:_SHOWN])}"
             verdict = yield from self._ask(
-                _CRITIC, asked, _Verdict, trace, f"critic {number}"
+                _CRITIC, prompt, _Verdict, trace, f"critic {number}"
             )
-            if verdict.correct and found:
+            if verdict.correct and round_hits:
                 break
             feedback.append(f"{route}: {verdict.feedback}"[:MOST_CHARS])
         return hits
@@ -111,18 +112,18 @@ class HybGRAG(Baseline):
         return (yield from self._hits(ids))
 
     def _joined(self, query: str, route: _Route, k: int) -> list[str]:
-        """Return the nodes that are joined to every entity, those first whose texts are
-        most like the question.
-        """
-        known = set(self.store.schema().relation_names)
-        relations = [one for one in route.relations if one in known] or None
+        """Return the nodes that are joined to every entity, ranked by text."""
+        in_schema = set(self.store.schema().relation_names)
+        relations = [
+            relation for relation in route.relations if relation in in_schema
+        ] or None
         around: list[set[str]] = []
         for entity in self.namer.link(query, route.entities):
             near = self._around(list(entity.nodes), relations)
             # the answer may be two hops away, where nothing is joined to it directly
             around.append(near or self._around(list(entity.nodes), None))
-        both = set.intersection(*around) if around else set()
-        return self._best(query, sorted(both or set().union(*around)), k)
+        common = set.intersection(*around) if around else set()
+        return self._best(query, sorted(common or set().union(*around)), k)
 
     def _around(self, nodes: Sequence[str], relations: list[str] | None) -> set[str]:
         edges = self.store.neighbors(nodes, relations=relations, limit=_EDGES)

@@ -1,5 +1,6 @@
-"""KAR: query expansion with what a graph says around the entities of a question (Xia et
-al. 2025; SAGE, appendix C.4).
+"""KAR: query expansion with the graph around a question's entities (Xia et al. 2025).
+
+SAGE compares it in appendix C.4.
 """
 
 from __future__ import annotations
@@ -40,41 +41,41 @@ class KAR(Baseline):
 
     name = "kar"
 
-    def _found(
+    def _run(
         self, query: str, k: int, where: Where | None, trace: Trace
     ) -> Part[list[Hit]]:
         entities = yield from self._entities(query, trace)
         with trace.stage("triples") as stage:
             triples = yield Compute(lambda: self._triples(query, entities))
             stage.details["triples"] = len(triples)
-        asked = f"Question: {query}\n\n{fenced(_fitting(triples))}"
-        expanded = yield from self._ask(_EXPAND, asked, _Query, trace, "expand")
+        prompt = f"Question: {query}\n\n{fenced(_fitting(triples))}"
+        expanded = yield from self._ask(_EXPAND, prompt, _Query, trace, "expand")
         text = f"{query} {expanded.query}"
         return (yield from self._searched(text, k, where, trace))
 
     def _triples(self, query: str, entities: Sequence[Entity]) -> list[str]:
-        """Return what the graph says around entities, as far as it is like the
-        question.
-        """
+        """Return the triples around entities whose nodes are most like the question."""
         triples: list[str] = []
         for entity in entities:
             edges = self.store.neighbors(list(entity.nodes), limit=_EDGES)
-            ends = {end for edge in edges for end in (edge.source, edge.target)}
-            near = self._best(query, sorted(ends - {*entity.nodes}), _TRIPLES)
+            node_ids = {end for edge in edges for end in (edge.source, edge.target)}
+            near = self._best(query, sorted(node_ids - {*entity.nodes}), _TRIPLES)
             nodes = {
                 node.id: node
                 for node in self.store.get([*entity.nodes, *near])
                 if node is not None
             }
-            triples += [_said(edge, nodes) for edge in edges if _kept(edge, nodes)]
+            triples += [
+                _written(edge, nodes) for edge in edges if _is_complete(edge, nodes)
+            ]
         return list(dict.fromkeys(triples))
 
 
-def _kept(edge: Edge, nodes: dict[str, Node]) -> bool:
+def _is_complete(edge: Edge, nodes: dict[str, Node]) -> bool:
     return edge.source in nodes and edge.target in nodes
 
 
-def _said(edge: Edge, nodes: dict[str, Node]) -> str:
+def _written(edge: Edge, nodes: dict[str, Node]) -> str:
     source, target = nodes[edge.source], nodes[edge.target]
     texts = " ".join(filter(None, (source.text[:_CHARS], target.text[:_CHARS])))
     return f"({source.called}, {edge.relation}, {target.called}) {texts}".strip()
@@ -82,10 +83,10 @@ def _said(edge: Edge, nodes: dict[str, Node]) -> str:
 
 def _fitting(triples: Sequence[str]) -> str:
     """Return as many triples as fit, a line each."""
-    lines, left = list[str](), _TOKENS
+    lines, tokens_left = list[str](), _TOKENS
     for triple in triples:
-        left -= estimate_tokens(triple)
-        if left < 0:
+        tokens_left -= estimate_tokens(triple)
+        if tokens_left < 0:
             break
         lines.append(" ".join(triple.split()))
     return "\n".join(lines)

@@ -1,6 +1,4 @@
-"""Think-on-Graph: a model as the controller of a beam search over paths (Sun et al.
-2024).
-"""
+"""Think-on-Graph: a model controls a beam search over paths (Sun et al. 2024)."""
 
 from __future__ import annotations
 
@@ -42,8 +40,9 @@ class _Path:
 
 
 class ThinkOnGraph(Baseline):
-    """Follow paths from the entities of a question, of which the model keeps the best,
-    until it says that they are enough (Think-on-Graph).
+    """Follow the paths from entities that the model keeps (Think-on-Graph).
+
+    It ends once the model says that they are enough.
 
     The answer is the ends of the paths that are kept at last, the best first.
 
@@ -72,34 +71,32 @@ class ThinkOnGraph(Baseline):
         self.width = require_limit(width) or 1
         self.depth = require_limit(depth) or 1
 
-    def _found(
+    def _run(
         self, query: str, k: int, where: Where | None, trace: Trace
     ) -> Part[list[Hit]]:
         entities = yield from self._entities(query, trace)
-        starts = [one for entity in entities for one in entity.nodes]
+        starts = [node_id for entity in entities for node_id in entity.nodes]
         nodes = yield Compute(lambda: self.store.get(starts) if starts else [])
         beam = [_Path(node.called, node) for node in nodes if node is not None]
         for hop in range(1, self.depth + 1):
             longer: list[_Path] = yield Compute(partial(self._extended, query, beam))
             if not longer:
                 break
-            listed = "\n".join(f"{n}. {one.text}" for n, one in enumerate(longer, 1))
-            asked = f"Question: {query}\n\n{fenced(listed)}"
-            pruned = yield from self._ask(_PRUNE, asked, _Pruned, trace, f"hop {hop}")
+            listed = "\n".join(f"{n}. {path.text}" for n, path in enumerate(longer, 1))
+            prompt = f"Question: {query}\n\n{fenced(listed)}"
+            pruned = yield from self._ask(_PRUNE, prompt, _Pruned, trace, f"hop {hop}")
             numbers = dict.fromkeys(n for n in pruned.numbers if 0 < n <= len(longer))
             # relations of one kind lead to many answers: all that the model names stay
             # where it is done, and so many as the beam is wide where it goes on
-            kept = [longer[n - 1] for n in numbers]
-            beam = kept if pruned.enough else kept[: self.width]
+            chosen = [longer[n - 1] for n in numbers]
+            beam = chosen if pruned.enough else chosen[: self.width]
             if pruned.enough or not beam:
                 break
-        ends = dict.fromkeys(one.end.id for one in beam if one.passed)
-        return (yield from self._hits(list(ends)))
+        reached = dict.fromkeys(path.end.id for path in beam if path.passed)
+        return (yield from self._hits(list(reached)))
 
     def _extended(self, query: str, beam: Sequence[_Path]) -> list[_Path]:
-        """Return the paths that are a hop longer, of many those whose ends are most
-        like the question.
-        """
+        """Return the paths that are one hop longer, to the likeliest ends."""
         longer: list[_Path] = []
         for path in beam:
             edges = self.store.neighbors([path.end.id], limit=_EDGES)
@@ -109,8 +106,8 @@ class ThinkOnGraph(Baseline):
             ]
             new = {end for _, end in sides} - {path.end.id} - path.passed
             near = self._best(query, sorted(new), _PATHS)
-            found = self.store.get(near) if near else []
-            nodes = {node.id: node for node in found if node is not None}
+            neighbors = self.store.get(near) if near else []
+            nodes = {node.id: node for node in neighbors if node is not None}
             for edge, end in sides:
                 if end in nodes:
                     arrow = ("-[{}]->" if edge.target == end else "<-[{}]-").format(

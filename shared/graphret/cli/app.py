@@ -1,4 +1,4 @@
-"""The commands of ``graphret``; what they need is imported when they run."""
+"""The commands of ``graphret``, which import what they need when they run."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         typer.echo(f"graphret {version('graphret')}")
@@ -46,10 +46,15 @@ def _main(
     context: typer.Context,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show it."),
+        typer.Option(
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Show the version and exit.",
+        ),
     ] = False,
     debug: Annotated[
-        bool, typer.Option(DEBUG, help="Show the traceback of an error.")
+        bool, typer.Option(DEBUG, help="Show the traceback if there is an error.")
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
@@ -94,11 +99,11 @@ _GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
         "Check Cypher that a model or a person wrote, and see how it runs.",
         {"check": graphs.check, "profile": profile.profile},
     ),
-    "train": ("Learn of labelled questions.", _TRAIN),
+    "train": ("Train rankings and models on labelled questions.", _TRAIN),
 }
 for _name, (_help, _members) in _GROUPS.items():
     _group = typer.Typer(help=_help, no_args_is_help=True)
-    _group.callback()(lambda: None)  # an only command keeps its name
+    _group.callback()(lambda: None)  # so that a group's only command keeps its name
     for _member_name, _member in _members.items():
         _group.command(_member_name)(_member)
     app.add_typer(_group, name=_name)

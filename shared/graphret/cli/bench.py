@@ -1,4 +1,4 @@
-"""``graphret bench``: a command for each benchmark of retrieval on public data."""
+"""``graphret bench``: one command for each retrieval benchmark on public data."""
 
 from __future__ import annotations
 
@@ -28,39 +28,46 @@ def _names(text: str) -> list[str]:
 
 Folder = Annotated[
     Path,
-    option("The folder with the data.", metavar="DIR", exists=True, file_okay=False),
+    option("The data folder.", metavar="DIR", exists=True, file_okay=False),
 ]
 File = Annotated[
     Path,
-    option("Questions and their queries.", metavar="FILE", exists=True, dir_okay=False),
+    option(
+        "Questions with their candidate queries.",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+    ),
 ]
 Cutoffs = Annotated[
     Any,
-    option("Where recall is taken.", "-k", "--k", metavar="5,10,…", parser=_numbers),
+    option("The cutoffs of recall@k.", "-k", "--k", metavar="5,10,…", parser=_numbers),
 ]
 Hops = Annotated[
-    Any, option("Questions of so many hops.", metavar="1,2,3", parser=_numbers)
+    Any, option("Numbers of hops to include.", metavar="1,2,3", parser=_numbers)
 ]
 Limit = Annotated[
-    int | None, option("Only so many questions; the corpus stays whole.", min=1)
+    int | None, option("Ask only N questions; the corpus stays complete.", min=1)
 ]
-Reranker = Annotated[str | None, option("A cross-encoder.", metavar="MODEL")]
+Reranker = Annotated[
+    str | None, option("A cross-encoder that reranks.", metavar="MODEL")
+]
 TrainingFile = Annotated[
-    Path | None, option("What a ranking of paths is trained on.", metavar="FILE")
+    Path | None, option("A file to train the path ranking on.", metavar="FILE")
 ]
-Seed = Annotated[int, option("Of what is drawn.")]
+Seed = Annotated[int, option("The random seed.")]
 Writer = Annotated[
-    Path | None, option("What train writer wrote; for graphraft.", metavar="DIR")
+    Path | None, option("A folder from 'train writer', for graphraft.", metavar="DIR")
 ]
 ResultFile = Annotated[
     Path | None,
-    option("Write the result to a file; '-' is stdout.", "--json", metavar="FILE"),
+    option("Write the result as JSON; '-' is stdout.", "--json", metavar="FILE"),
 ]
 
 
 def ottqa(
     data: Folder,
-    split: Annotated[str, option("The split.")] = "dev",
+    split: Annotated[str, option("The split of the questions.")] = "dev",
     k: Cutoffs = None,
     limit: Limit = None,
     encoder: options.EncoderName = "default",
@@ -68,7 +75,8 @@ def ottqa(
     train: Annotated[
         str | None,
         option(
-            "Train a ranking: on a file, or OTT-QA's tuned half.", metavar="FILE|tuned"
+            "Train a ranking on a file of questions, or on OTT-QA's tuned half.",
+            metavar="FILE|tuned",
         ),
     ] = None,
     json: ResultFile = None,
@@ -93,14 +101,14 @@ def ottqa(
 def multihop(
     data: Folder,
     split: Annotated[
-        str | None, option("Only the sets whose name ends in it.", metavar="ENDING")
+        str | None, option("Only sets whose name ends with this.", metavar="ENDING")
     ] = None,
     k: Cutoffs = None,
     limit: Limit = None,
     encoder: options.EncoderName = "default",
     reranker: Reranker = None,
     train: Annotated[
-        Path | None, option("Train a ranking on its questions.", metavar="FILE")
+        Path | None, option("Train a ranking on these questions.", metavar="FILE")
     ] = None,
     json: ResultFile = None,
 ) -> None:
@@ -125,7 +133,7 @@ def general(
     data: Folder,
     sets: Annotated[
         list[str] | None,
-        option("Only these, several times or with commas.", "--set", metavar="NAME,…"),
+        option("Only these sets; can be repeated.", "--set", metavar="NAME,…"),
     ] = None,
     k: Cutoffs = None,
     limit: Limit = None,
@@ -135,7 +143,7 @@ def general(
     """Any corpus with labelled questions, such as your own."""
     from graphret.evaluation import bench_general
 
-    names = [name.strip() for listed in sets or () for name in listed.split(",")]
+    names = [name for comma_separated in sets or () for name in _names(comma_separated)]
     with progress() as report:
         result = bench_general(
             data,
@@ -203,11 +211,11 @@ def sage(
 
 def guard(
     data: Folder,
-    limit: Annotated[int | None, option("Only the first queries.", min=1)] = None,
+    limit: Annotated[int | None, option("Only the first N queries.", min=1)] = None,
     seed: Seed = 0,
     json: ResultFile = None,
 ) -> None:
-    """The Cypher guard, beside a server's verdicts and over seeded mistakes."""
+    """The Cypher guard, against a server's verdicts and on seeded mistakes."""
     from graphret.evaluation import bench_guard
 
     with progress() as report:
@@ -217,28 +225,28 @@ def guard(
 
 def metaqa(
     data: Folder,
-    split: Annotated[str, option("The split.")] = "dev",
+    split: Annotated[str, option("The split of the questions.")] = "dev",
     limit: Annotated[
-        int | None, option("Questions of each number of hops, drawn.", min=1)
+        int | None, option("Draw N questions for each number of hops.", min=1)
     ] = None,
     method: Annotated[
-        Literal["ark", "grasp", "graphraft"], option("What answers.")
+        Literal["ark", "grasp", "graphraft"], option("The method to measure.")
     ] = "ark",
     hops: Hops = "1,2,3",
     aliases: Annotated[
         Path | None,
-        option("What people call relations and labels.", metavar="FILE.yaml"),
+        option("Synonyms for relations and labels.", metavar="FILE.yaml"),
     ] = None,
     train: Annotated[
         float | None,
-        option("The share of the training questions to learn from.", min=0, max=1),
+        option("Share of the training questions to train on.", min=0, max=1),
     ] = None,
     writer: Writer = None,
     model: Annotated[
-        str | None, option("A chat model; else rules decide.", metavar="NAME")
+        str | None, option("A chat model; without one, rules decide.", metavar="NAME")
     ] = None,
     base_url: Annotated[
-        str | None, option("Of --model: an OpenAI-compatible endpoint.", metavar="URL")
+        str | None, option("The model's OpenAI-compatible endpoint.", metavar="URL")
     ] = None,
     seed: Seed = 0,
     json: ResultFile = None,
@@ -270,37 +278,43 @@ def ark(
         Path,
         option('Questions: {"question": "…", "answers": ["id", …]}.', metavar="FILE"),
     ],
-    limit: Annotated[int | None, option("Only the first questions.", min=1)] = None,
+    limit: Annotated[int | None, option("Only the first N questions.", min=1)] = None,
     model: Annotated[
         str | None,
-        option("A chat model or a student; else rules decide.", metavar="NAME|DIR"),
+        option(
+            "A chat model or a trained student; without one, rules decide.",
+            metavar="NAME|DIR",
+        ),
     ] = None,
     base_url: Annotated[
-        str | None, option("Of --model: an OpenAI-compatible endpoint.", metavar="URL")
+        str | None, option("The model's OpenAI-compatible endpoint.", metavar="URL")
     ] = None,
     agents: Annotated[
-        Any, option("How many explore at once.", metavar="1,2,3", parser=_numbers)
+        Any, option("Numbers of agents to compare.", metavar="1,2,3", parser=_numbers)
     ] = "1,2,3",
     steps: Annotated[
-        Any, option("Replies that each may take.", metavar="10,20", parser=_numbers)
+        Any,
+        option("Step limits per agent to compare.", metavar="10,20", parser=_numbers),
     ] = "20",
     explorations: Annotated[
         Any,
         option(
-            "What agents can do with neighbourhoods.",
+            "Variants of the neighbourhood operation to compare.",
             "--exploration",
             metavar="full,no_query,no_filters,off",
             parser=_names,
         ),
     ] = "full",
-    temperature: Annotated[float, option("Of the model.", min=0)] = 0.7,
+    temperature: Annotated[
+        float, option("The model's sampling temperature.", min=0)
+    ] = 0.7,
     aliases: Annotated[
-        Path | None, option("What people call things.", metavar="FILE.yaml")
+        Path | None, option("Synonyms for names in the graph.", metavar="FILE.yaml")
     ] = None,
     seed: Seed = 0,
     json: ResultFile = None,
 ) -> None:
-    """Agents by their number, steps, operations and merges: ARK's tables 2, 3 and 8."""
+    """ARK by number of agents, steps, operations and merging: its tables 2, 3 and 8."""
     from graphret.ark import Ark, ArkSettings, ScriptedExplorer
     from graphret.evaluation import bench_ark
     from graphret.methods import opened_graph
@@ -335,11 +349,11 @@ def ark(
 def plans(
     data: Folder,
     limit: Annotated[
-        int | None, option("Only the first questions of a domain.", min=1)
+        int | None, option("Only the first N questions of each domain.", min=1)
     ] = None,
     json: ResultFile = None,
 ) -> None:
-    """Plans for questions with conditions, orders and negations."""
+    """Plans for questions with conditions, sorting and negation."""
     from graphret.evaluation import bench_plans
 
     with progress() as report:
@@ -351,22 +365,23 @@ def spark(
     data: Folder,
     limit: Annotated[
         int | None,
-        option("Queries of a database, questions of a number of hops.", min=1),
+        option("At most N queries per database and questions per hop count.", min=1),
     ] = None,
     graph: Annotated[
-        str | None, option("An empty Neo4j to run on; else Ladybug.", metavar="WHERE")
+        str | None,
+        option("An empty Neo4j to run on; Ladybug by default.", metavar="WHERE"),
     ] = None,
     model: Annotated[
-        str | None, option("A chat model that plans.", metavar="NAME")
+        str | None, option("A chat model that writes the plans.", metavar="NAME")
     ] = None,
     base_url: Annotated[
-        str | None, option("Of --model: an OpenAI-compatible endpoint.", metavar="URL")
+        str | None, option("The model's OpenAI-compatible endpoint.", metavar="URL")
     ] = None,
     hops: Hops = "1,2,3",
     seed: Seed = 0,
     json: ResultFile = None,
 ) -> None:
-    """SPARK's queries of text2cypher, and its plans for MetaQA."""
+    """SPARK's queries on text2cypher, and its plans for MetaQA."""
     from graphret.evaluation import bench_spark
 
     chat = MethodOptions(model=model, base_url=base_url).chat_model()
@@ -384,7 +399,7 @@ def spark(
 
 
 def paths(data: File, train: TrainingFile = None, json: ResultFile = None) -> None:
-    """The ranking of candidate queries: a file in GraphRAFT's layout."""
+    """The ranking of candidate queries, from a file in GraphRAFT's layout."""
     from graphret.evaluation import bench_paths
 
     with progress() as report:
@@ -396,10 +411,10 @@ def graphraft(
     data: File,
     writer: Writer = None,
     train: TrainingFile = None,
-    limit: Annotated[int | None, option("Only the first questions.", min=1)] = None,
+    limit: Annotated[int | None, option("Only the first N questions.", min=1)] = None,
     json: ResultFile = None,
 ) -> None:
-    """GraphRAFT's ranking of candidate queries, with its writer."""
+    """The ranking of candidate queries by GraphRAFT's trained writer."""
     from graphret.evaluation import bench_graphraft
 
     with progress() as report:
@@ -424,7 +439,7 @@ BENCHMARKS: Mapping[str, Callable[..., None]] = {
 
 
 def _show(result: dict[str, Any], file: Path | None) -> None:
-    """Print a result, as JSON where the file is ``-``, and write it to any other."""
+    """Print a result, as JSON if the file is ``-``; otherwise also write the file."""
     from graphret.evaluation import render
 
     to_stdout = file == Path("-")

@@ -1,4 +1,4 @@
-"""What commands print: results on stdout, progress and remarks on stderr."""
+"""Output of commands: results on stdout, progress and remarks on stderr."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 def stdout(*, stderr: bool = False) -> Console:
     """Return the console for results.
 
-    It prints no control character of what it shows: names and texts are data, whoever
-    wrote them.
+    It strips control characters, because names and texts are untrusted data.
     """
     from rich.console import Console, RenderHook
 
@@ -24,7 +23,7 @@ def stdout(*, stderr: bool = False) -> Console:
 
     class Hook(RenderHook):
         def process_renderables(self, renderables: list[Any]) -> list[Any]:
-            return [Plain(shown) for shown in renderables]
+            return [Plain(renderable) for renderable in renderables]
 
     console = Console(stderr=stderr, highlight=False)
     console.push_render_hook(Hook())
@@ -35,19 +34,20 @@ def stderr() -> Console:
     return stdout(stderr=True)
 
 
-def show(as_json: bool, value: Mapping[str, Any], *shown: Any) -> None:
-    """Print one JSON object, with escapes where stdout is not UTF-8, or else lines as
-    they are and what rich draws.
+def show(as_json: bool, value: Mapping[str, Any], *renderables: Any) -> None:
+    """Print one JSON object (ASCII unless stdout is UTF-8), or strings and renderables.
+
+    Strings are printed as they are, without markup or wrapping.
     """
     if as_json:
-        plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+        ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
         sys.stdout.write(
-            json.dumps(value, ensure_ascii=plain, allow_nan=False, indent=2) + "\n"
+            json.dumps(value, ensure_ascii=ascii_only, allow_nan=False, indent=2) + "\n"
         )
         return
-    for one in shown:
-        line = isinstance(one, str)
-        stdout().print(one, markup=not line, soft_wrap=line)
+    for renderable in renderables:
+        is_line = isinstance(renderable, str)
+        stdout().print(renderable, markup=not is_line, soft_wrap=is_line)
 
 
 def remark(text: str) -> None:
@@ -56,9 +56,7 @@ def remark(text: str) -> None:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Show bars on stderr while work goes on, one a stage; nothing where stderr is no
-    terminal.
-    """
+    """Show a progress bar for each stage on stderr, if stderr is a terminal."""
     from rich.progress import Progress
 
     console = stderr()

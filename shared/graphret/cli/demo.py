@@ -1,6 +1,4 @@
-"""``graphret demo``: what a graph finds that flat search misses, and agents that
-explore one, on what is shipped.
-"""
+"""``graphret demo``: what a graph finds that flat search misses, on shipped data."""
 
 from __future__ import annotations
 
@@ -19,14 +17,12 @@ AGENTS_PAGE, FILMS = "agents.html", "films"
 
 def demo(
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the page and the graph go.")
+        Path, typer.Option(metavar="DIR", help="The folder for the pages and graphs.")
     ] = Path("demo-out"),
     encoder: options.EncoderName = "default",
     json: options.JsonFlag = False,
 ) -> None:
-    """Build the graph of a small real corpus, ask it and compare it with flat search;
-    let agents explore another.
-    """
+    """Compare a graph with flat search on a small corpus; let agents explore one."""
     from graphret.demo import run
     from graphret.demo.display import draw, draw_explored, page
     from graphret.demo.exploration import explore
@@ -35,7 +31,7 @@ def demo(
     with progress() as report:
         result = run(options.encoder_of(encoder), progress=report)
     if result.note:
-        remark(f"searching by words alone: {result.note}")
+        remark(f"searching by words only: {result.note}")
     with writing_to(out / PAGE):
         written = page(result, out / PAGE)
     result.graph.save(out / GRAPH)

@@ -1,6 +1,4 @@
-"""``graphret build``, ``add``, ``remove`` and ``list``: graphs of documents, tables and
-records.
-"""
+"""``graphret build``, ``add``, ``remove``, ``list``: graphs of documents and tables."""
 
 from __future__ import annotations
 
@@ -30,14 +28,14 @@ Chunker = Literal["default", "semantic", "sentence", "none"]
 
 
 def _settings(preset: Preset, rows_per_segment: int, percentile: float) -> SageSettings:
-    """Return how a graph is built, by the preset and what is given besides."""
+    """Return the settings of a preset, with the values of the options."""
     from graphret.sage import SageSettings
 
-    chosen = SageSettings.paper() if preset == "paper" else SageSettings()
+    defaults = SageSettings.paper() if preset == "paper" else SageSettings()
     return replace(
-        chosen,
+        defaults,
         rows_per_segment=rows_per_segment,
-        similarity=replace(chosen.similarity, percentile=percentile),
+        similarity=replace(defaults.similarity, percentile=percentile),
     )
 
 
@@ -74,17 +72,17 @@ def build(
     context: typer.Context,
     sources: options.Sources,
     out: Annotated[
-        str, option("The folder to write; a graph there is replaced in whole.")
+        str, option("The output folder; an existing graph in it is replaced.")
     ],
     encoder: options.EncoderName = "default",
     chunker: Annotated[
         Chunker,
-        option("What cuts; 'default' is semantic, or sentence without encoder."),
+        option("How to split texts; by default semantic, or sentence without encoder."),
     ] = "default",
-    rows_per_segment: Annotated[int, option("Rows of a table segment, 5 to 10.")] = 10,
+    rows_per_segment: Annotated[int, option("Rows per table segment, 5 to 10.")] = 10,
     percentile: Annotated[
         float,
-        option("Similarities of candidates from this percentile on become edges."),
+        option("Similarities at or above this percentile become edges."),
     ] = 95.0,
     preset: options.PresetName = "default",
     metadata: options.Extractor = "heuristic",
@@ -120,7 +118,7 @@ def build(
         if asking is not None and (estimate or batch_out is not None):
             _described_ahead(context, corpus, asking, settings)
             return
-        _require_writable(folder)  # before the work, not after it
+        _require_writable(folder)  # fail before the work, not after it
         blocks = folder.with_name(f".{folder.name}.blocks")
         graph = SageGraph.build(
             corpus,
@@ -174,7 +172,7 @@ def add(
     strict: options.Strict = False,
     json: options.JsonFlag = False,
 ) -> None:
-    """Add items to a graph, each in place of what had its id."""
+    """Add items to a graph, replacing those with the same id."""
     from graphret.corpus import read
 
     corpus = read(
@@ -193,16 +191,14 @@ def remove(
         list[str],
         typer.Argument(
             metavar="ID...",
-            help="Of documents, tables, records or nodes.",
+            help="Ids of documents, tables, records or nodes.",
             show_default=False,
         ),
     ],
     graph: options.Folder,
     json: options.JsonFlag = False,
 ) -> None:
-    """Take items or single nodes out of a graph; nothing is taken out where one of the
-    ids is not there.
-    """
+    """Remove items or nodes from a graph, or nothing if one of them does not exist."""
     with _changed(graph) as opened:
         removed = opened.remove(ids)
     _finish(
@@ -211,9 +207,7 @@ def remove(
 
 
 def list_(graph: options.Folder, json: options.JsonFlag = False) -> None:
-    """List the documents, tables and records of a graph: id, kind, number of chunks and
-    name.
-    """
+    """List a graph's documents, tables and records: id, kind, chunk count and name."""
     items: dict[str, dict[str, Any]] = {}
     for node in options.open_graph(graph).nodes:
         id_ = str(node.properties.get("source_id", node.id))
@@ -226,21 +220,19 @@ def list_(graph: options.Folder, json: options.JsonFlag = False) -> None:
         items.setdefault(id_, about)["chunks"] += 1
     width = max(map(len, items))
     lines = [
-        f"{one['id']:<{width}}  {one['kind']:<8}  {one['chunks']:>4}  {one['name']}"
-        for one in items.values()
+        f"{item['id']:<{width}}  {item['kind']:<8}  {item['chunks']:>4}  {item['name']}"
+        for item in items.values()
     ]
     show(json, {"folder": graph, "items": list(items.values())}, *lines)
 
 
 @contextmanager
 def _changed(where: str, **more: Any) -> Iterator[SageGraph]:
-    """Give a graph and save it, under a lock from before it is read until after it is
-    written: changes never cross.
-    """
+    """Yield a graph and save it, under one lock, so that changes never overlap."""
     from graphret import storage
 
     folder = folder_of(where)
-    storage.read_current(folder)  # the lock would make a folder that is not there
+    storage.read_current(folder)  # the lock would create a missing folder
     with storage.writing(folder):
         graph = options.open_graph(where, **more)
         yield graph
@@ -255,15 +247,13 @@ def _finish(
     json: bool,
     extractor: Any = None,
 ) -> None:
-    """Print what was done, and what a model did for the metadata; exit with its code
-    where it answered nothing.
-    """
+    """Print what was done; exit with code 5 if the metadata model never answered."""
     report, now = getattr(extractor, "report", None), graph.report()
     if about.get("skipped"):
-        remark(f"files skipped: {len(about['skipped']):,}; --strict stops at one")
+        remark(f"files skipped: {len(about['skipped']):,} (--strict stops instead)")
     if report is not None and report.fell_back:
         remark(
-            f"{report.fell_back} nodes have metadata from the rules, since the model"
+            f"{report.fell_back} nodes have metadata from rules, because the model"
             f" failed: {report.last_failure}"
         )
     counts = {
@@ -280,5 +270,5 @@ def _finish(
         shown.append(metadata_.spent_text(report, about.get("cost")))
     show(json, value, *shown)
     if report is not None and report.asked and report.failed == report.asked:
-        remark(f"the model {extractor.model.name!r} answered nothing")
+        remark(f"the model {extractor.model.name!r} gave no usable reply")
         raise typer.Exit(MODEL)

@@ -1,6 +1,4 @@
-"""Errors of commands: each becomes one line on stderr and an exit code that scripts can
-use.
-"""
+"""Errors of commands: each becomes one line on stderr and an exit code for scripts."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ from graphret.errors import (
     StoreError,
 )
 
-#: The exit codes; docs/cli.md says what they mean.
+#: The exit codes, which docs/cli.md explains.
 OK, UNEXPECTED, USAGE, STORAGE, MISSING, MODEL, STORE, CLUSTER, INTERRUPTED = (
     0,
     1,
@@ -49,21 +47,21 @@ DEBUG = "--debug"
 
 logging.getLogger("neo4j").addHandler(
     logging.NullHandler()
-)  # what the driver logs is told once, as an error
+)  # what the driver would log is reported once, as the error
 
 
 class Commands(TyperGroup):
-    """The commands; ``--debug`` is taken anywhere."""
+    """The commands; ``--debug`` may stand anywhere on the command line."""
 
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
         arguments = sys.argv[1:] if args is None else args
         debug, arguments = (
             DEBUG in arguments,
-            [one for one in arguments if one != DEBUG],
+            [argument for argument in arguments if argument != DEBUG],
         )
         if isinstance(
             sys.stdout, io.TextIOWrapper
-        ):  # no result is lost over what its encoding has not
+        ):  # a character that the encoding lacks must not lose the result
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
             code = super().main(args=arguments, **extra | {"standalone_mode": False})
@@ -78,10 +76,8 @@ class Commands(TyperGroup):
 
 
 def exit_code(error: BaseException | None) -> int:
-    """Return the exit code of an error: its own kind's, or that of what it was raised
-    from.
-    """
-    if hasattr(error, "format_message"):  # of the parser of command lines
+    """Return the exit code of an error, or of the cause that it was raised from."""
+    if hasattr(error, "format_message"):  # raised by the command line's parser
         return USAGE
     while error is not None:
         for kind, code in _KINDS.items():
@@ -100,14 +96,15 @@ def _message(error: Exception, code: int) -> str:
         text = (
             f"unexpected error: {type(error).__name__}: {error} ({DEBUG} shows where)"
         )
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    printable = "".join(
+        character if character.isprintable() else " " for character in text
+    )
+    return " ".join(printable.split())
 
 
 @contextmanager
 def writing_to(path: Path) -> Iterator[None]:
-    """Make the folder of a file that the user asked for, and name the file where it
-    cannot be written.
-    """
+    """Create the folder of an output file, and name the file if writing it fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield

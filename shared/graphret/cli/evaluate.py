@@ -1,4 +1,4 @@
-"""``graphret evaluate`` and ``bench stark``: methods side by side on any graph."""
+"""``graphret evaluate`` and ``bench stark``: methods compared on any graph."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from graphret.evaluation import EvaluationQuestion, Prices
 
 _QUESTIONS = (
-    "JSON Lines of question and answer_ids, or answers by name; a CSV or a folder of"
-    " STaRK's; a folder of MetaQA's."
+    "JSON Lines with question and answer_ids (or answers, by name); a CSV file or"
+    " folder of STaRK; or a folder of MetaQA."
 )
-_METHODS = "What answers; several times or with commas. Gains are over the first."
+_METHODS = "The methods to compare; can be repeated. Gains are over the first."
 _OUT = (
-    "Where the answers are kept, so that the same command goes on, with the result and"
+    "A folder for the answers, from which the same command continues, the result and"
     " a page."
 )
 #: What is written to the folder of a run.
@@ -41,28 +41,30 @@ ANSWERS, RESULT, PAGE = "answers.jsonl", "result.json", "result.html"
 Methods = Annotated[list[str], option(_METHODS, "--method", metavar="NAME,…")]
 Split = Annotated[
     str | None,
-    option("Of STaRK: train, val, test, test-0.1 or human.", metavar="NAME"),
+    option("For STaRK: train, val, test, test-0.1 or human.", metavar="NAME"),
 ]
-Limit = Annotated[int | None, option("Only so many questions, drawn.", min=1)]
-Seed = Annotated[int, option("Of the draw.")]
-Model = Annotated[str | None, option("A chat model; else rules decide.", "--model")]
+Limit = Annotated[int | None, option("Ask only N randomly drawn questions.", min=1)]
+Seed = Annotated[int, option("The random seed of the draw.")]
+Model = Annotated[
+    str | None, option("A chat model; without one, rules decide.", "--model")
+]
 BaseUrl = Annotated[
-    str | None, option("Of --model: an OpenAI-compatible endpoint.", "--base-url")
+    str | None, option("The model's OpenAI-compatible endpoint.", "--base-url")
 ]
 ReplyFolder = Annotated[
     Path | None,
-    option("A folder that keeps the model's replies.", "--llm-cache", metavar="DIR"),
+    option("A folder to cache the model's replies.", "--llm-cache", metavar="DIR"),
 ]
 Failing = Annotated[
-    options.OnFailure, option("Where the model cannot be reached: go on, or stop.")
+    options.OnFailure, option("What to do if the model cannot be reached.")
 ]
 Price = Annotated[
     str | None,
-    option("Dollars for a million tokens, read and written.", metavar="IN,OUT"),
+    option("Dollars per million input and output tokens.", metavar="IN,OUT"),
 ]
 RerankerName = Annotated[
     str | None,
-    option("A cross-encoder that orders what each found.", metavar="MODEL"),
+    option("A cross-encoder that reranks each method's hits.", metavar="MODEL"),
 ]
 OutFolder = Annotated[Path | None, option(_OUT, metavar="DIR")]
 Skb = Literal["amazon", "mag", "prime"]
@@ -98,15 +100,16 @@ def evaluate(
     out: OutFolder = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Ask several methods the same questions, and print what they reach and take."""
+    """Ask several methods the same questions, and compare quality, time and cost."""
     from graphret.evaluation import read_evaluation_questions
 
-    methods = _listed(context, method)
-    asked = read_evaluation_questions(questions, split, limit=limit, seed=seed)
-    told: dict[str, Any] = {"remark": remark, "busy": stderr().status}
+    methods = _method_names(context, method)
+    labelled = read_evaluation_questions(questions, split, limit=limit, seed=seed)
     names = options.names_of(name_property)
-    with opened_graph(graph, encoder, name_property=names, **told) as opened:
-        _evaluated(context, opened, asked, methods)
+    with opened_graph(
+        graph, encoder, name_property=names, remark=remark, busy=stderr().status
+    ) as opened:
+        _evaluate(context, opened, labelled, methods)
 
 
 def stark(
@@ -144,79 +147,77 @@ def stark(
     out: OutFolder = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Evaluate methods on a knowledge base of STaRK."""
+    """Evaluate methods on one of STaRK's knowledge bases."""
     from graphret.evaluation import read_evaluation_questions
     from graphret.graphs.stark import read_stark
     from graphret.search.encoder import as_encoder
 
-    methods = _listed(context, method)
-    asked = read_evaluation_questions(
+    methods = _method_names(context, method)
+    labelled = read_evaluation_questions(
         data / "qa" / dataset, split, limit=limit, seed=seed
     )
     with stderr().status(f"reading {dataset}"):
         folder = data / "skb" / dataset / "processed"
         store = read_stark(folder, reviews).store()
-    embeds = as_encoder(None if encoder in (None, "none") else encoder)
-    index = index_of(store, embeds, busy=stderr().status)
-    _evaluated(context, OpenGraph(store, index), asked, methods)
+    embeddings = as_encoder(None if encoder in (None, "none") else encoder)
+    index = index_of(store, embeddings, busy=stderr().status)
+    _evaluate(context, OpenGraph(store, index), labelled, methods)
 
 
-def _listed(context: typer.Context, given: Sequence[str]) -> list[str]:
-    """Return the methods that were named, and refuse options of others."""
+def _method_names(context: typer.Context, values: Sequence[str]) -> list[str]:
+    """Return the methods in the values of ``--method``; refuse options of others."""
     from graphret.evaluation.evaluation import require_methods
 
-    methods = [name.strip() for listed in given for name in listed.split(",")]
+    methods = [name.strip() for value in values for name in value.split(",")]
     require_methods(methods)
-    options.refuse_others(context, *methods)
+    options.refuse_options_of_others(context, *methods)
     return methods
 
 
-def _evaluated(
+def _evaluate(
     context: typer.Context,
     graph: OpenGraph,
     questions: Sequence[EvaluationQuestion],
     methods: Sequence[Any],
 ) -> None:
-    """Evaluate methods as the options of a command say, print the result and write it
-    where they say.
-    """
+    """Evaluate methods with a command's options; print the result and write it."""
     from graphret.evaluation import evaluate, render
     from graphret.explain import write_evaluation
 
-    given = context.params
-    out: Path | None = given["out"]
-    prices = prices_of(given["price"])
+    params = context.params
+    out: Path | None = params["out"]
+    prices = prices_of(params["price"])
     with progress() as report:
         result = evaluate(
             graph,
             questions,
             methods,
-            # what a method does about a model's mistakes is part of the method
+            # how a method handles a model's mistakes is part of the method
             replace(method_options(context), on_failure="fallback"),
             journal=None if out is None else out / ANSWERS,
             prices=prices,
-            on_failure=given["on_failure"],
+            on_failure=params["on_failure"],
             progress=report,
         )
     if out is not None:
         with writing_to(out / RESULT):
             text = json_.dumps(result, indent=2, ensure_ascii=False) + "\n"
             (out / RESULT).write_text(text, encoding="utf-8")
-            write_evaluation(out / PAGE, result, title=f"{', '.join(methods)}")
+            write_evaluation(out / PAGE, result, title=", ".join(methods))
     written = [] if out is None else [f"drawn in {out / PAGE}"]
-    show(given["json"], result, render(result), *written)
+    show(params["json"], result, render(result), *written)
 
 
-def prices_of(given: str | None) -> Prices | None:
+def prices_of(text: str | None) -> Prices | None:
     """Return what ``--price`` says."""
     from graphret.evaluation import Prices
 
-    if given is None:
+    if text is None:
         return None
     try:
-        read, written = map(float, given.split(","))
+        read, written = map(float, text.split(","))
     except ValueError:
         raise InvalidInput(
-            f"--price: expected two numbers as 0.15,0.60, got {given!r}"
+            f"--price: expected two numbers such as 0.15,0.60, got {text!r}"
         ) from None
     return Prices(read, written)

@@ -1,6 +1,4 @@
-"""``graphret import``, ``export``, ``schema``, ``inspect`` and ``cypher check``:
-graphs, and queries that fit them.
-"""
+"""``graphret import``, ``export``, ``schema``, ``inspect`` and ``cypher check``."""
 
 from __future__ import annotations
 
@@ -22,11 +20,11 @@ from graphret.methods import holds_documents
 if TYPE_CHECKING:
     from graphret.sage.report import GraphReport
 
-_FILES = "csv, jsonl, parquet, tables, metaqa, stark, ntriples or store"
+_FILES = "csv, jsonl, parquet, graphml, tables, metaqa, stark, ntriples or store"
 
 
-def _column(holds: str) -> Any:
-    return option(f"Of tables: the column with {holds}.", metavar="NAME", panel=TABLES)
+def _column(content: str) -> Any:
+    return option(f"The column with {content}.", metavar="NAME", panel=TABLES)
 
 
 def import_(
@@ -42,7 +40,7 @@ def import_(
     out: Annotated[str, option(options.WHERE, metavar="WHERE")],
     format: Annotated[
         str | None,
-        option(f"One of {_FILES}; as the source looks by default.", metavar="F"),
+        option(f"One of {_FILES}; detected by default.", metavar="F"),
     ] = None,
     id_column: Annotated[str | None, _column("the id")] = None,
     label_column: Annotated[str | None, _column("the labels")] = None,
@@ -56,25 +54,30 @@ def import_(
         str | None, _column("properties, as JSON objects")
     ] = None,
     label: Annotated[
-        str, option("The label where no column has one.", panel=TABLES)
+        str, option("The label if no column provides one.", panel=TABLES)
     ] = "Node",
     relation: Annotated[
-        str | None, option("The relation where no column has one.", panel=TABLES)
+        str | None, option("The relation if no column provides one.", panel=TABLES)
     ] = None,
     delimiter: Annotated[
-        str | None, option("What stands between the fields of CSV.", panel=TABLES)
+        str | None, option("The field separator of CSV files.", panel=TABLES)
     ] = None,
     make_nodes: Annotated[
-        bool, option("Make nodes of ids that edges have.", "--make-nodes", panel=TABLES)
+        bool,
+        option(
+            "Create nodes for ids that only edges have.", "--make-nodes", panel=TABLES
+        ),
     ] = False,
     replace: Annotated[
-        bool, option("Replace the graph that the folder holds.", "--replace")
+        bool, option("Replace an existing graph in the folder.", "--replace")
     ] = False,
-    language: Annotated[str, option("Of RDF: the language of names and texts.")] = "en",
+    language: Annotated[
+        str, option("For RDF: the language of names and texts.")
+    ] = "en",
     reviews: options.ReviewForm = "property",
     json: options.JsonFlag = False,
 ) -> None:
-    """Read a graph in another format, or copy one, to where graphret can open it."""
+    """Import a graph from another format, or copy one."""
     from graphret.graphs import Columns, ReadOptions, import_graph
     from graphret.graphs.columns import USUAL
 
@@ -92,33 +95,33 @@ def import_(
     seconds = time.perf_counter() - start
     if done.merged:
         remark(
-            f"{done.merged:,} edges are not there: a later one has the same source,"
-            " relation, target and rows"
+            f"{done.merged:,} edges were overwritten by a later one with the same"
+            " source, relation, target and rows"
         )
-    shown = (
+    lines = (
         *_counts(done.nodes, done.edges, done.labels, done.relations),
         f"imported into {out} in {seconds:.1f} s",
     )
     show(
-        json, {"source": sources, **asdict(done), "seconds": round(seconds, 3)}, *shown
+        json, {"source": sources, **asdict(done), "seconds": round(seconds, 3)}, *lines
     )
 
 
 def export(
     graph: options.Graph,
     format: Annotated[
-        Literal["parquet", "graphml"], option("What to write.", "--format")
+        Literal["parquet", "graphml"], option("The output format.", "--format")
     ],
     out: Annotated[
         Path,
         option(
-            "The folder, or for graphml the file; replaced if there.",
+            "The output folder, or file for graphml; replaced if it exists.",
             metavar="DIR|FILE",
         ),
     ],
     json: options.JsonFlag = False,
 ) -> None:
-    """Write a graph as files of another format."""
+    """Export a graph to files of another format."""
     from graphret.graphs import export_graph
     from graphret.graphs.locations import opened
 
@@ -145,20 +148,19 @@ def schema(
     graph: options.Graph,
     name_property: options.NameProperty = None,
     max_tokens: Annotated[
-        int | None, option("Leave out what is rare, to fit into N tokens.", metavar="N")
+        int | None, option("Leave out rare entries to fit into N tokens.", metavar="N")
     ] = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Print the labels, relations and properties of a graph, as for a prompt."""
+    """Print a graph's labels, relations and properties, in the form used in prompts."""
     from graphret.graphs.locations import opened
 
     names = options.names_of(name_property)
-    told: dict[str, Any] = {} if names is None else {"name_property": names}
-    with opened(graph, **told) as store:
-        found, dialect = store.schema(), getattr(store, "dialect", None)
-    show(
-        json, {**found.to_dict(), "dialect": dialect}, found.text(max_tokens=max_tokens)
-    )
+    naming: dict[str, Any] = {} if names is None else {"name_property": names}
+    with opened(graph, **naming) as store:
+        schema, dialect = store.schema(), getattr(store, "dialect", None)
+    about = {**schema.to_dict(), "dialect": dialect}
+    show(json, about, schema.text(max_tokens=max_tokens))
 
 
 def check(
@@ -166,29 +168,28 @@ def check(
         str, typer.Argument(metavar="QUERY", help="The query; '-' reads it from stdin.")
     ],
     graph: Annotated[
-        str | None, option("The graph with the schema.", metavar="WHERE")
+        str | None, option("The graph that the query is for.", metavar="WHERE")
     ] = None,
     dialect: Annotated[
         Literal["neo4j", "ladybug"] | None,
-        option("That of the graph by default, or neo4j."),
+        option("By default that of the graph, or neo4j without a graph."),
     ] = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Say what is wrong with a query, and what may not run; without a graph its names
-    are taken as right.
+    """Report what is wrong with a query; without --graph, names are not checked.
 
-    The exit code is 2 where there is an error.
+    The exit code is 2 if there are errors.
     """
     from graphret.cypher.check import check as check_query
     from graphret.graphs.locations import opened
 
-    text, schema, spoken = sys.stdin.read() if query == "-" else query, None, None
+    text, schema, own_dialect = sys.stdin.read() if query == "-" else query, None, None
     if graph is not None:
         with opened(graph) as store:
-            schema, spoken = store.schema(), getattr(store, "dialect", None)
-    report = check_query(text, schema, dialect=dialect or spoken or "neo4j")
-    found = f"errors: {len(report.errors)}, warnings: {len(report.warnings)}"
-    verdict = f"the query may {'' if report.ok else 'not '}run; {found}"
+            schema, own_dialect = store.schema(), getattr(store, "dialect", None)
+    report = check_query(text, schema, dialect=dialect or own_dialect or "neo4j")
+    counts = f"errors: {len(report.errors)}, warnings: {len(report.warnings)}"
+    verdict = f"the query may {'' if report.ok else 'not '}run; {counts}"
     show(json, report.to_dict(), *map(str, report.findings), verdict)
     if not report.ok:
         raise typer.Exit(USAGE)
@@ -198,17 +199,20 @@ def inspect(
     graph: options.Graph,
     plot: Annotated[
         Path | None,
-        option("Of a folder: draw degrees and relations, .pdf, .png or .svg."),
+        option("For a folder: draw degrees and relations (.pdf, .png or .svg)."),
     ] = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Check every checksum of a graph and report what it holds."""
+    """Verify all checksums of a graph and report what it contains."""
     from graphret.graphs.locations import FOLDER, kind_of
 
     if kind_of(graph) == FOLDER:
         _inspect_folder(graph, plot, json)
     elif plot is not None:
-        raise InvalidInput("--plot: is for folders; a database is not read as a whole")
+        raise InvalidInput(
+            "--plot: expected a folder as --graph, got a database, which is not read as"
+            " a whole"
+        )
     else:
         _inspect_database(graph, json)
 
@@ -242,7 +246,7 @@ def _inspect_folder(where: str, plot: Path | None, json: bool) -> None:
         key: written[key]
         for key in ("version", "graphret", "generation", "files", "bytes")
     }
-    size = f"{written['files']} files, {written['bytes']:,} bytes, every checksum right"
+    size = f"{written['files']} files, {written['bytes']:,} bytes, all checksums match"
     by = f"written by graphret {written['graphret']}, encoder {encoder or 'none'}"
     show(
         json,
@@ -253,7 +257,7 @@ def _inspect_folder(where: str, plot: Path | None, json: bool) -> None:
 
 
 def _report(where: str) -> tuple[GraphReport, str | None]:
-    """Return what a folder's graph looks like, and the name of its encoder."""
+    """Return the report on a folder's graph, and the name of its encoder."""
     from graphret.sage.report import GraphReport
     from graphret.stores import MemoryStore
 
@@ -273,19 +277,19 @@ def _plot(report: GraphReport, plot: Path) -> None:
 
 
 def _require_room(out: str, replace: bool) -> None:
-    """Raise where a folder's graph would be replaced unasked; a database keeps
-    its own.
-    """
+    """Refuse to replace a folder's graph without ``--replace``, or any database's."""
     from graphret.graphs.locations import FOLDER, kind_of
     from graphret.storage import CURRENT
 
     if kind_of(out) == FOLDER:
         if not replace and (Path(out) / CURRENT).is_file():
-            raise InvalidInput(f"--out {out}: there is a graph; --replace replaces it")
+            raise InvalidInput(
+                f"--out {out}: it already contains a graph; --replace replaces it"
+            )
     elif replace:
         raise InvalidInput(
-            "--replace: it is for folders; in a database what has the same ids is"
-            " written over"
+            "--replace: expected a folder as --out, got a database, where nodes and"
+            " edges with the same ids are overwritten"
         )
 
 

@@ -15,8 +15,8 @@ from graphret.cli.query import EncoderName, method_options
 from graphret.methods import opened_graph
 
 _VIEW = (
-    'Serve only nodes like {"tenant": "acme"}: nothing else can be read, counted or'
-    " found."
+    'Serve only nodes that match, such as {"tenant": "acme"}; nothing else can be read,'
+    " counted or found."
 )
 HTTP = "With --transport http"
 
@@ -32,15 +32,13 @@ def mcp(
     ] = "stdio",
     host: Annotated[str, option("The address to listen on.", panel=HTTP)] = "127.0.0.1",
     port: Annotated[
-        int, option("The port; 0 for any that is free.", min=0, max=65535, panel=HTTP)
+        int, option("The port; 0 picks a free one.", min=0, max=65535, panel=HTTP)
     ] = 8765,
     encoder: EncoderName = None,
     model: options.Planning = None,
     base_url: options.PlanningUrl = None,
 ) -> None:
-    """Serve a graph to agents by the Model Context Protocol: tools to retrieve, search
-    and explore.
-    """
+    """Serve a graph to agents over the Model Context Protocol (MCP)."""
     from graphret.serve.access import LOOPBACK
     from graphret.serve.mcp_server import (
         GraphTools,
@@ -54,17 +52,17 @@ def mcp(
     with opened_graph(
         graph, encoder, name_property=names, remark=remark, busy=stderr().status
     ) as opened:
-        seen = opened if where is None else opened.view(where)
-        if where is not None and not any(seen.store.nodes()):
-            remark("there is nothing to serve: no node is as --where says")
-        server = make_server(GraphTools(seen, methods))
+        view = opened if where is None else opened.view(where)
+        if where is not None and not any(view.store.nodes()):
+            remark("there is nothing to serve: no node matches --where")
+        server = make_server(GraphTools(view, methods))
         if transport == "stdio":
             asyncio.run(serve_stdio(server))
             return
         if host not in LOOPBACK:
             remark(
-                f"whoever reaches {host} can read what is served: have a proxy ask who"
-                " they are"
+                f"anyone who can reach {host} can read what is served: put a proxy with"
+                " authentication in front of it"
             )
         asyncio.run(
             serve_http(server, host, port, lambda url: remark(f"serving at {url}"))

@@ -1,4 +1,4 @@
-"""Options that several commands have, and what they mean."""
+"""Options that several commands share, and what they mean."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def option(
     panel: str | None = None,
     **more: Any,
 ) -> Any:
-    """Return an option of a command: `names` where they are not the parameter's,
-    `panel` the group in the help.
+    """Return an option of a command, in the group `panel` of its help.
+
+    Without `names`, it is named after the parameter.
     """
     return typer.Option(
         *names, metavar=metavar, help=help, rich_help_panel=panel, **more
     )
 
 
-#: Groups of options in the help of ``query``: the methods that one names are those that
-#: have its options.
+#: Groups of options in the help of ``query``, by the methods that take these options.
 SAGE, ARK, SPARK, GRASP, RAFT = (
     f"With --method {name}" for name in ("sage", "ark", "spark", "grasp", "graphraft")
 )
@@ -59,23 +59,24 @@ Sources = Annotated[
 ]
 Encoding = Annotated[
     str | None,
-    option("Of the files; by default UTF-8, or what is found.", metavar="NAME"),
+    option("The files' encoding; UTF-8 or detected by default.", metavar="NAME"),
 ]
 LiteralQuotes = Annotated[
-    bool, option("Quotes in .csv and .tsv are characters.", "--literal-quotes")
+    bool,
+    option("Treat quotes in .csv and .tsv as ordinary characters.", "--literal-quotes"),
 ]
 Strict = Annotated[
     bool,
-    option("Stop at a file or row that cannot be read as it is.", "--strict"),
+    option("Stop at any file or row that cannot be read as it is.", "--strict"),
 ]
 Folder = Annotated[
-    str, option("A folder that graphret wrote.", "--graph", metavar="DIR")
+    str, option("A folder written by graphret.", "--graph", metavar="DIR")
 ]
 Graph = Annotated[str, option(WHERE, "--graph", metavar="WHERE")]
 NameProperty = Annotated[
     list[str] | None,
     option(
-        "Of a Neo4j: what names its nodes, KEY or LABEL=KEY; repeat it for more.",
+        "For Neo4j: the property that names nodes, KEY or LABEL=KEY; can be repeated.",
         "--name-property",
         metavar="KEY",
     ),
@@ -84,18 +85,21 @@ ReviewForm = Annotated[
     Literal["property", "table", "nodes"],
     option("What Amazon's reviews in STaRK become.", "--reviews"),
 ]
-JsonFlag = Annotated[bool, option("Print one JSON object.", "--json")]
+JsonFlag = Annotated[bool, option("Print the result as JSON.", "--json")]
 EncoderName = Annotated[
     str,
-    option("A model by name or path; 'default'; 'none' to go without.", metavar="NAME"),
+    option(
+        "An embedding model by name or path, 'default', or 'none' for words only.",
+        metavar="NAME",
+    ),
 ]
 Cluster = Annotated[
     str | None,
-    option("Work on a Ray cluster; 'local' is one of this machine.", metavar="ADDRESS"),
+    option("Run on a Ray cluster; 'local' is this machine.", metavar="ADDRESS"),
 ]
 Extractor = Annotated[
     Literal["heuristic", "llm"],
-    option("What finds topics, entities and the like.", "--metadata"),
+    option("How to find topics, entities and other metadata.", "--metadata"),
 ]
 ModelName = Annotated[str | None, option("The model's name.", "--model", panel=LLM)]
 BaseUrl = Annotated[
@@ -104,55 +108,65 @@ BaseUrl = Annotated[
 ]
 Planning = Annotated[
     str | None,
-    option("A chat model; else rules decide.", "--model", metavar="NAME", panel=MODELS),
+    option(
+        "A chat model; without one, rules decide.",
+        "--model",
+        metavar="NAME",
+        panel=MODELS,
+    ),
 ]
 PlanningUrl = Annotated[
     str | None,
-    option("Of --model: an OpenAI-compatible endpoint.", "--base-url", panel=MODELS),
+    option("The model's OpenAI-compatible endpoint.", "--base-url", panel=MODELS),
 ]
 Aliases = Annotated[
     Path | None,
-    option("What people call things.", "--aliases", metavar="FILE.yaml", panel=WALKERS),
+    option(
+        "Synonyms for names in the graph.",
+        "--aliases",
+        metavar="FILE.yaml",
+        panel=WALKERS,
+    ),
 ]
 Scorer = Annotated[
     Path | None,
-    option("What train paths wrote.", "--scorer", metavar="FILE.npz", panel=PATHS),
+    option("A file from 'train paths'.", "--scorer", metavar="FILE.npz", panel=PATHS),
 ]
-Agents = Annotated[int, option("How many explore at once.", panel=ARK, min=1)]
-Steps = Annotated[int, option("Replies that each may take.", panel=AGENTS, min=1)]
+Agents = Annotated[int, option("Number of agents.", panel=ARK, min=1)]
+Steps = Annotated[int, option("Maximum replies per agent.", panel=AGENTS, min=1)]
 ShowValues = Annotated[
-    bool, option("Let the model see values of the graph, as examples.", panel=PLANNERS)
+    bool, option("Show the model values from the graph as examples.", panel=PLANNERS)
 ]
 RepairCalls = Annotated[
     int,
-    option("How often the model is asked again, with the error.", panel=SPARK, min=0),
+    option("How often the model may retry, given the error.", panel=SPARK, min=0),
 ]
 GraspFile = Annotated[
-    Path | None, option("What tune wrote.", metavar="FILE.json", panel=GRASP)
+    Path | None, option("A file from 'tune'.", metavar="FILE.json", panel=GRASP)
 ]
 WriterFolder = Annotated[
-    Path | None, option("What train writer wrote.", metavar="DIR", panel=RAFT)
+    Path | None, option("A folder from 'train writer'.", metavar="DIR", panel=RAFT)
 ]
 PresetName = Annotated[
-    Preset, option("'paper' for what the papers have, and nothing of ours.", "--preset")
+    Preset, option("'paper' keeps to the papers' algorithms and defaults.", "--preset")
 ]
 LlmCache = Annotated[
     Path | None,
-    option("A folder that keeps the model's answers.", "--llm-cache", panel=LLM),
+    option("A folder to cache the model's replies.", "--llm-cache", panel=LLM),
 ]
 
 
-def names_of(given: list[str] | None) -> PropertyNames | None:
-    """Return what ``--name-property`` says: properties, or properties by label."""
-    if not given:
+def names_of(values: list[str] | None) -> PropertyNames | None:
+    """Return the properties in ``--name-property``, by label if labels are given."""
+    if not values:
         return None
-    by_label = [one.partition("=") for one in given if "=" in one]
+    by_label = [value.partition("=") for value in values if "=" in value]
     if not by_label:
-        return given
-    if len(by_label) < len(given):
+        return values
+    if len(by_label) < len(values):
         raise InvalidInput(
-            "--name-property: expected KEY or LABEL=KEY throughout, got both:"
-            f" {', '.join(given)}"
+            "--name-property: expected either KEY or LABEL=KEY throughout, got both:"
+            f" {', '.join(values)}"
         )
     names: dict[str, list[str]] = {}
     for label, _, key in by_label:
@@ -190,27 +204,28 @@ def metadata_of(
     )
 
 
-def refuse_others(context: typer.Context, *methods: str) -> None:
-    """Refuse, by name, an option that was given and whose panel in the help names none
-    of some methods.
+def refuse_options_of_others(context: typer.Context, *methods: str) -> None:
+    """Refuse options on the command line that none of some methods takes.
+
+    The panel of an option in the help names the methods that take it.
     """
-    named = {*methods, *(["baseline"] if {*methods} & {*BASELINES} else [])}
+    names = {*methods, *(["baseline"] if {*methods} & {*BASELINES} else [])}
     for parameter in context.command.params:
         panel = getattr(parameter, "rich_help_panel", None)
         source = context.get_parameter_source(parameter.name or "")
         if (
             panel
-            and named.isdisjoint(re.split(r"[ ,]+", panel))
+            and names.isdisjoint(re.split(r"[ ,]+", panel))
             and source is not None
             and source.name != "DEFAULT"
         ):
             raise InvalidInput(
-                f"{parameter.opts[-1]}: it is for {panel.removeprefix('With ')}"
+                f"{parameter.opts[-1]} needs {panel.removeprefix('With ')}"
             )
 
 
 def open_graph(where: str, **options: Any) -> SageGraph:
-    """Open the graph at WHERE; every checksum is checked."""
+    """Open the document graph at WHERE, verifying all checksums."""
     from graphret.sage import SageGraph
 
     return SageGraph.load(folder_of(where), **options)

@@ -1,4 +1,4 @@
-"""``graphret query`` and ``replay``: ask a graph, and show again what agents did."""
+"""``graphret query`` and ``replay``: ask a graph, and show recorded runs of agents."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 
 Expansion = Literal["no", "+edge", "-edge", "auto"]
 _ENCODER = (
-    "'saved' (sage's default) for that of the graph, 'none' to search by words alone;"
-    " for the others any other."
+    "'saved' is the graph's own (the default for sage), 'none' searches by words only;"
+    " other methods also take a model."
 )
 EncoderName = Annotated[str | None, option(_ENCODER, "--encoder", metavar="NAME")]
 ExpansionPolicy = Annotated[
-    Expansion, option("When the graph around the answer is added.", panel=SPARK)
+    Expansion, option("When to add the graph around the answer.", panel=SPARK)
 ]
 RankingName = Annotated[
     Literal["coverage", "propagate", "paper"] | None,
-    option("How it ranks; as trained, or by coverage.", panel=EXPANDERS),
+    option("The ranking; by default as trained, or coverage.", panel=EXPANDERS),
 ]
 
 
@@ -63,14 +63,14 @@ def query(
     graph: options.Graph,
     name_property: options.NameProperty = None,
     method: Annotated[
-        Method | None, option("By default sage for documents, else ark.")
+        Method | None, option("By default sage for documents, otherwise ark.")
     ] = None,
-    k: Annotated[int, option("How many hits, in all.", "-k", "--k")] = 10,
+    k: Annotated[int, option("Total number of hits.", "-k", "--k")] = 10,
     ranking: RankingName = None,
     where: Annotated[
         Any,
         option(
-            'Only nodes like {"year": {"$gte": 1990}}.',
+            'Only nodes that match, such as {"year": {"$gte": 1990}}.',
             metavar="JSON",
             parser=json_.loads,
         ),
@@ -78,7 +78,7 @@ def query(
     encoder: EncoderName = None,
     explain: Annotated[
         Path | None,
-        option("Draw how the hits were found into a page.", metavar="FILE.html"),
+        option("Write a page that shows how hits were found.", metavar="FILE.html"),
     ] = None,
     model: options.Planning = None,
     base_url: options.PlanningUrl = None,
@@ -87,17 +87,17 @@ def query(
     hints: Annotated[
         str,
         option(
-            "What else the model should know of the domain.",
+            "What the model should know about the domain.",
             metavar="TEXT",
             panel=HINTED,
         ),
     ] = "",
     on_failure: Annotated[
-        OnFailure, option("Where a model fails: go on, or stop.", panel=MODELS)
+        OnFailure, option("What to do if a model fails.", panel=MODELS)
     ] = "fallback",
     record: Annotated[
         Path | None,
-        option("Append the run, for replay.", metavar="FILE.jsonl", panel=ARK),
+        option("Append the run, for 'replay'.", metavar="FILE.jsonl", panel=ARK),
     ] = None,
     verbose: Annotated[
         bool, option("Show every step of every agent.", "-v", "--verbose", panel=ARK)
@@ -112,15 +112,15 @@ def query(
     preset: options.PresetName = "default",
     json: options.JsonFlag = False,
 ) -> None:
-    """Ask a graph, and print the hits with the evidence for each."""
+    """Ask a graph a question, and print the hits with the evidence for each."""
     from graphret.explain import Panel, store_lookup, write_html, write_timeline
     from graphret.index_retriever import IndexRetriever
 
     given = SimpleNamespace(**context.params)
     given.method = method or ("sage" if holds_documents(graph) else "ark")
-    options.refuse_others(context, given.method)
+    options.refuse_options_of_others(context, given.method)
     if not text.strip():
-        raise InvalidInput("QUESTION: it is empty")
+        raise InvalidInput("QUESTION: expected a question, got an empty string")
     if given.model is None and given.method in ("spark", *BASELINES):
         raise InvalidInput(
             f"--method {given.method} needs --model, the name of a model"
@@ -154,41 +154,37 @@ def query(
 def opened_for(
     context: typer.Context, method: Method, **more: Any
 ) -> Iterator[tuple[Retriever, OpenGraph]]:
-    """Open the graph of a command and make the retriever that its options describe, and
-    `more`.
-    """
-    given, methods = context.params, method_options(context, **more)
-    encoder = given["encoder"] or (None if method == "sage" else "none")
-    names = options.names_of(given.get("name_property"))
-    told: dict[str, Any] = {"remark": remark, "busy": stderr().status}
+    """Open a command's graph, and yield its retriever (of its options and `more`)."""
+    params, methods = context.params, method_options(context, **more)
+    encoder = params["encoder"] or (None if method == "sage" else "none")
+    names = options.names_of(params.get("name_property"))
     with opened_graph(
-        given["graph"],
+        params["graph"],
         encoder,
         documents=method == "sage",
         name_property=names,
-        **told,
+        remark=remark,
+        busy=stderr().status,
     ) as graph:
         yield graph.retriever(method, methods), graph
 
 
 def method_options(context: typer.Context, **more: Any) -> MethodOptions:
-    """Return what the options of a command say of methods, and `more`."""
+    """Return a command's options for methods, and `more`."""
     if (
         context.params.get("base_url") is not None
         and context.params.get("model") is None
     ):
         raise InvalidInput("--base-url needs --model, the name of a model")
-    known = {one.name for one in fields(MethodOptions)}
+    names = {field.name for field in fields(MethodOptions)}
     return MethodOptions(
-        **{name: value for name, value in context.params.items() if name in known},
+        **{name: value for name, value in context.params.items() if name in names},
         **more,
     )
 
 
 def _print(retrieval: Retrieval, lookup: Lookup, given: Any) -> None:
-    """Print the hits, of agents that were asked for what they did, and where it was
-    drawn and recorded.
-    """
+    """Print the hits, with ``--verbose`` what agents did, and the files written."""
     from graphret.explain import render, render_timeline
     from graphret.explain.runs import fallback_text
 
@@ -197,37 +193,31 @@ def _print(retrieval: Retrieval, lookup: Lookup, given: Any) -> None:
     for stage in () if given.json else retrieval.trace.stages:
         if "loosened" in stage.details:
             remark(str(stage.details["outcome"]))
-    shown = [render_timeline(retrieval, lookup), ""] if given.verbose else []
-    shown.append(render(retrieval) if retrieval.hits else "nothing qualifies")
-    shown += [
-        f"{what} in {path}"
-        for what, path in (("drawn", given.explain), ("recorded", given.record))
+    renderables = [render_timeline(retrieval, lookup), ""] if given.verbose else []
+    renderables.append(render(retrieval) if retrieval.hits else "nothing qualifies")
+    renderables += [
+        f"{action} in {path}"
+        for action, path in (("drawn", given.explain), ("recorded", given.record))
         if path
     ]
-    show(given.json, retrieval.to_dict(), *shown)
+    show(given.json, retrieval.to_dict(), *renderables)
 
 
 def _require_answers(retrieval: Retrieval, given: Any) -> None:
-    """Exit with the code of a model that failed where no agent selected anything, or no
-    plan was made.
-    """
+    """Exit with code 5 if a model failed and no plan or selection was made."""
+    fallbacks = [stage.details for stage in retrieval.trace.fallbacks]
+    failed = {details.get("failed") for details in fallbacks}
     plans = [
         stage.details for stage in retrieval.trace.stages if stage.name.endswith("plan")
     ]
-    if given.method in ("spark", "grasp") and all("error" in one for one in plans):
+    if given.method in ("spark", "grasp") and all("error" in plan for plan in plans):
         raise typer.Exit(MODEL)
-    if given.method == "graphraft" and {"entities", "reasoner"} <= {
-        one.details.get("failed") for one in retrieval.trace.fallbacks
-    }:
+    if given.method == "graphraft" and {"entities", "reasoner"} <= failed:
         raise typer.Exit(MODEL)
-    if given.method in BASELINES and any(
-        one.details.get("failed") == given.model for one in retrieval.trace.fallbacks
-    ):
+    if given.method in BASELINES and given.model in failed:
         raise typer.Exit(MODEL)
-    failed = [
-        one.details
-        for one in retrieval.trace.fallbacks
-        if "agent " in str(one.details.get("failed"))
+    failed_agents = [
+        details for details in fallbacks if "agent " in str(details.get("failed"))
     ]
     selected = any(
         evidence.kind == "votes" for hit in retrieval for evidence in hit.evidence
@@ -235,13 +225,13 @@ def _require_answers(retrieval: Retrieval, given: Any) -> None:
     if (
         given.method == "ark"
         and given.model is not None
-        and len(failed) == given.agents
+        and len(failed_agents) == given.agents
         and not selected
     ):
-        why = failed[0]["error"] or "it called no tools"
+        reason = failed_agents[0]["error"] or "it called no tools"
         remark(
             f"the model {given.model!r} selected nothing, and the hits are those of"
-            f" plain search: {why}"
+            f" plain search: {reason}"
         )
         raise typer.Exit(MODEL)
 
@@ -250,44 +240,44 @@ def replay(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="RUN.jsonl", help="What query --record wrote.", show_default=False
+            metavar="RUN.jsonl",
+            help="A file from 'query --record'.",
+            show_default=False,
         ),
     ],
     run: Annotated[
         str | None,
-        option("Which, by how its id begins; the last by default.", metavar="ID"),
+        option("The run whose id begins with ID; by default the last.", metavar="ID"),
     ] = None,
     html: Annotated[
-        Path | None, option("Draw it into a page.", metavar="FILE.html")
+        Path | None, option("Write the run as a page.", metavar="FILE.html")
     ] = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Show a recorded run: each agent's steps and calls, what came back, what was
-    selected, and the vote.
-    """
+    """Show a recorded run: what each agent did, found and selected, and the vote."""
     from rich.text import Text
 
     from graphret.ark.trajectory import read_runs
     from graphret.explain import render_timeline, write_timeline
 
     runs = read_runs(file)
-    found = [one for one in runs if one.id.startswith(run or "")]
-    if not found:
-        there = [one.id for one in runs[-10:]]
+    matches = [recorded for recorded in runs if recorded.id.startswith(run or "")]
+    if not matches:
+        last_ids = [recorded.id for recorded in runs[-10:]]
         raise InvalidInput(
-            f"{file}: it holds no run{f' {run!r}; there are {there}' if run else ''}"
+            f"{file}: it has no run{f' {run!r}, only {last_ids}' if run else ''}"
         )
-    chosen = found[-1]
+    chosen = matches[-1]
     if html is not None:
         with writing_to(html):
             write_timeline(html, chosen)
     if run is None and len(runs) > 1:
         remark(
-            f"the last of {len(runs)} runs; --run shows another:"
-            f" {', '.join(one.id for one in runs[-2:-12:-1])}"
+            f"showing the last of {len(runs)} runs; --run shows another:"
+            f" {', '.join(recorded.id for recorded in runs[-2:-12:-1])}"
         )
     if chosen.cut_short:
-        remark("it was cut short: this is what was done until then")
+        remark("the run was cut short: this is what was done until then")
     agents = [
         session.to_dict() | {"agent": session.agent + 1} for session in chosen.sessions
     ]

@@ -1,4 +1,4 @@
-"""``graphret serve``: a graph behind HTTP."""
+"""``graphret serve``: a graph over HTTP."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ def serve(
     context: typer.Context,
     graph: options.Graph,
     name_property: options.NameProperty = None,
-    host: Annotated[str, option("The address to listen at.")] = "127.0.0.1",
+    host: Annotated[str, option("The address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int, option("The port; 0 takes one that is free.", min=0, max=65535)
+        int, option("The port; 0 picks a free one.", min=0, max=65535)
     ] = 8000,
     keys: Annotated[
-        Path | None, option("Keys of tenants, with their views.", metavar="FILE.yaml")
+        Path | None,
+        option("API keys of tenants, each with its view.", metavar="FILE.yaml"),
     ] = None,
     encoder: EncoderName = None,
     model: options.Planning = None,
@@ -32,7 +33,7 @@ def serve(
     hints: Annotated[
         str,
         option(
-            "What else the model should know of the domain.",
+            "What the model should know about the domain.",
             metavar="TEXT",
             panel=HINTED,
         ),
@@ -42,20 +43,15 @@ def serve(
     scorer: options.Scorer = None,
     writer: options.WriterFolder = None,
     preset: options.PresetName = "default",
-    most: Annotated[
-        int, option("Hits that a question may ask for.", "--max-k", min=1)
-    ] = 100,
-    seconds: Annotated[
-        float, option("Seconds that a question may take.", "--timeout", min=0.001)
-    ] = 60.0,
-    body: Annotated[
-        int, option("Bytes that a request may have.", "--max-body", min=1)
-    ] = 1 << 16,
-    requests: Annotated[
-        int, option("Questions that are answered at once.", "--max-requests", min=1)
+    max_k: Annotated[int, option("Maximum hits per question.", min=1)] = 100,
+    timeout: Annotated[float, option("Seconds per question.", min=0.001)] = 60.0,
+    max_body: Annotated[int, option("Maximum size of a request, in bytes.", min=1)] = 1
+    << 16,
+    max_requests: Annotated[
+        int, option("Maximum number of questions answered at once.", min=1)
     ] = 128,
 ) -> None:
-    """Serve a graph over HTTP, with a page to look at; SIGHUP opens it again."""
+    """Serve a graph over HTTP, with a web page; SIGHUP reloads the graph."""
     try:
         import uvicorn
 
@@ -68,10 +64,10 @@ def serve(
     locked = key is not None or keys is not None
     if not locked and host not in LOOPBACK:
         raise InvalidInput(
-            f"--host {host}: anyone there could ask: set GRAPHRET_API_KEY, or give"
-            " --keys"
+            f"--host {host}: anyone who can reach it could ask questions; set"
+            " GRAPHRET_API_KEY or pass --keys"
         )
-    limits = Limits(most, seconds, body, requests)
+    limits = Limits(max_k, timeout, max_body, max_requests)
     more: dict[str, Any] = {
         "options": method_options(context),
         "name_property": options.names_of(name_property),

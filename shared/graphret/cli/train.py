@@ -1,4 +1,4 @@
-"""``graphret train`` and ``tune``: what is learned of labelled questions."""
+"""``graphret train`` and ``tune``: what is learned from labelled questions."""
 
 from __future__ import annotations
 
@@ -18,22 +18,20 @@ from graphret.cli.query import EncoderName, opened_for
 
 _QA = 'Labelled questions, JSON Lines: {"question": "…", "answers": ["id", …]}.'
 Questions = Annotated[Path, option(_QA, metavar="FILE.jsonl")]
-Limit = Annotated[int | None, option("Only the first so many questions.", min=1)]
+Limit = Annotated[int | None, option("Only the first N questions.", min=1)]
 
 
 def paths(
     graph: options.Graph,
     qa: Questions,
     out: Annotated[
-        Path, option("Where it goes, for PathPlanner(scorer=…).", metavar="FILE.npz")
+        Path, option("The output file, for PathPlanner(scorer=…).", metavar="FILE.npz")
     ],
     limit: Limit = None,
     aliases: options.Aliases = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Learn which relation paths questions mean, from nothing but questions and
-    answers: minutes on a CPU.
-    """
+    """Learn which relation paths questions mean, only from questions and answers."""
     from graphret.graphs.locations import opened
     from graphret.linking import Linker
     from graphret.planning import PathPlanner
@@ -51,7 +49,7 @@ def paths(
         scorer.save(out)
     words, parts = scorer.weights.shape
     about = {"questions": len(questions), "words": words - 1, "parts": parts}
-    show(json, about, f"what {len(questions):,} questions mean is in {out}")
+    show(json, about, f"trained on {len(questions):,} questions, written to {out}")
 
 
 def ranking(
@@ -60,30 +58,30 @@ def ranking(
     limit: Limit = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Train how a graph of documents ranks, and keep that with the graph where
-    cross-validation says that it gains.
-    """
+    """Train a document graph's ranking; keep it if cross-validation shows a gain."""
     from graphret.sage import SageGraph
     from graphret.training import read_questions, train_ranking
 
-    asked = read_questions(questions, limit)
+    labelled = read_questions(questions, limit)
     opened = SageGraph.load(graph)
     with progress() as report:
-        trained, metrics = train_ranking(opened, asked, progress=partial(report, "ask"))
+        trained, metrics = train_ranking(
+            opened, labelled, progress=partial(report, "ask")
+        )
     if trained is not None:
         opened.ranking = trained
         opened.save(graph)
-    kept = (
-        "the trained ranking is kept with it"
+    outcome = (
+        "the trained ranking was saved with the graph"
         if trained
-        else "nothing beats its ranking, which stays"
+        else "no trained ranking was better, so nothing was changed"
     )
-    table = _table(metrics, len(asked))
+    table = _table(metrics, len(labelled))
     show(
         json,
         {"graph": graph, "trained": trained is not None, "metrics": metrics},
         table,
-        f"{graph}: {kept}",
+        f"{graph}: {outcome}",
     )
 
 
@@ -93,26 +91,25 @@ def queries(
     out: Annotated[
         Path,
         option(
-            "Where they go, for train writer; one that is there is gone on with.",
+            "The output file, for 'train writer'; an existing one is continued.",
             metavar="FILE",
         ),
     ],
     limit: Limit = None,
     recall: Annotated[
-        float, option("The least share of the answers that a best query finds.", max=1)
+        float, option("Minimum recall of a question's best query.", max=1)
     ] = 0.0,
     precision: Annotated[
-        float, option("The least share of answers among what it finds.", max=1)
+        float, option("Minimum precision of a question's best query.", max=1)
     ] = 0.0,
     target: Annotated[
-        list[str] | None, option("Labels of results; any by default.", metavar="LABEL")
+        list[str] | None,
+        option("A label that results may have; can be repeated.", metavar="LABEL"),
     ] = None,
     aliases: options.Aliases = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Make questions and queries of questions and answers, for GraphRAFT: of what
-    exists the best.
-    """
+    """Create training queries for GraphRAFT from questions and answers."""
     from graphret.graphraft import CandidateFinder, GraphRAFTSettings
     from graphret.graphraft.entities import mentioned_entities
     from graphret.graphs.locations import opened
@@ -126,23 +123,20 @@ def queries(
     )
     with opened(graph) as store, writing_to(out), progress() as report:
         planner = PathPlanner(store, Linker.of_store(store), aliases=aliases)
-        finder, told = (
-            CandidateFinder(store, planner.space, settings),
-            partial(report, "queries"),
-        )
-        more: dict[str, Any] = {
-            "recall": recall,
-            "precision": precision,
-            "progress": told,
-        }
         done = synthesize(
-            finder, partial(mentioned_entities, planner), questions, out, **more
+            CandidateFinder(store, planner.space, settings),
+            partial(mentioned_entities, planner),
+            questions,
+            out,
+            recall=recall,
+            precision=precision,
+            progress=partial(report, "queries"),
         )
-    said = (
+    summary = (
         f"{done.answerable:,} of {done.questions:,} questions can be answered by a"
-        " query"
+        f" query; {done.kept:,} have a good one, in {out}"
     )
-    show(json, asdict(done), f"{said}; {done.kept:,} have a good one, in {out}")
+    show(json, asdict(done), summary)
 
 
 def tune(
@@ -151,7 +145,7 @@ def tune(
     qa: Questions,
     out: Annotated[
         Path,
-        option("Where the settings go, for query --settings.", metavar="FILE.json"),
+        option("The output file, for 'query --settings'.", metavar="FILE.json"),
     ],
     limit: Limit = None,
     encoder: EncoderName = None,
@@ -162,15 +156,13 @@ def tune(
     reranker: Annotated[
         str | None,
         option(
-            "Whose weight is chosen too: from train reranker, or a cross-encoder.",
+            "A reranker to weight too: from 'train reranker', or a cross-encoder.",
             metavar="DIR|MODEL",
         ),
     ] = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Choose how GRASP fuses on labelled questions, by cross-validation, and write it
-    to a file.
-    """
+    """Tune GRASP's weights of graph and text on labelled questions."""
     from graphret.grasp import Grasp
     from graphret.rerank import load_reranker
     from graphret.training import cases_of, read_questions, tune_fusion
@@ -184,14 +176,14 @@ def tune(
         )
         reranked: dict[str, dict[str, float]] = {}
         if reranker is not None:
-            judged = rerank_cases_of(
+            rerank_cases = rerank_cases_of(
                 grasp,
                 settings,
                 load_reranker(reranker),
                 questions,
                 progress=partial(report, "rerank"),
             )
-            settings, reranked = tune_reranking(judged, settings)
+            settings, reranked = tune_reranking(rerank_cases, settings)
     with writing_to(out):
         settings.save(out)
     chosen = f"chosen: {settings}; settings in {out}"

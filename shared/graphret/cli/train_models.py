@@ -1,6 +1,4 @@
-"""``graphret train writer``, ``reasoner``, ``reranker`` and ``student``: language
-models that are fine-tuned, and what two of them learn of.
-"""
+"""``graphret train writer``, ``reasoner``, ``reranker``, ``student`` and their data."""
 
 from __future__ import annotations
 
@@ -23,28 +21,30 @@ if TYPE_CHECKING:
 
 Model = Annotated[
     str | None,
-    option("A causal model: a name, a folder or a .gguf file.", metavar="NAME"),
+    option("A causal language model: a name, folder or .gguf file.", metavar="NAME"),
 ]
-OutFolder = Annotated[Path, option("Where the model goes.", metavar="DIR")]
-Drawn = Annotated[int | None, option("Only so many examples, drawn at random.", min=2)]
-Epochs = Annotated[float, option("How often each example is read.", min=0.01)]
-Batch = Annotated[int, option("Examples at once.", min=1)]
-Accumulated = Annotated[int, option("Batches that make one step.", min=1)]
+OutFolder = Annotated[Path, option("The output folder for the model.", metavar="DIR")]
+Drawn = Annotated[int | None, option("Only N randomly drawn examples.", min=2)]
+Epochs = Annotated[float, option("Passes over the examples.", min=0.01)]
+Batch = Annotated[int, option("Examples per batch.", min=1)]
+Accumulated = Annotated[int, option("Batches per optimizer step.", min=1)]
 Rate = Annotated[float, option("The learning rate.")]
-Rank = Annotated[int, option("Of the adapters; alpha is twice it.", min=1)]
-Tokens = Annotated[int, option("The longest example.", min=32)]
-Merge = Annotated[bool, option("Write the whole model, not the adapter.", "--merge")]
-Seed = Annotated[int, option("Of what is drawn.")]
+Rank = Annotated[int, option("The adapters' rank; alpha is twice that.", min=1)]
+Tokens = Annotated[int, option("Maximum tokens of an example.", min=32)]
+Merge = Annotated[
+    bool, option("Write the whole model instead of the adapter.", "--merge")
+]
+Seed = Annotated[int, option("The random seed.")]
 Pooling = Literal["words", "sage", "grasp", "graphraft"]
 
 
 def writer(
-    data: Annotated[Path, option("What train queries wrote.", metavar="FILE.jsonl")],
+    data: Annotated[Path, option("A file from 'train queries'.", metavar="FILE.jsonl")],
     out: OutFolder,
     model: Model = None,
     limit: Drawn = None,
     test: Annotated[
-        float, option("A share to keep apart, in DIR/test.jsonl.", min=0, max=0.9)
+        float, option("Share to hold out, in DIR/test.jsonl.", min=0, max=0.9)
     ] = 0.0,
     epochs: Epochs = 3.0,
     batch: Batch = 8,
@@ -53,9 +53,7 @@ def writer(
     seed: Seed = 0,
     json: options.JsonFlag = False,
 ) -> None:
-    """Fine-tune a language model by LoRA, as GraphRAFT's writer; run again, it goes on
-    where it was.
-    """
+    """Fine-tune GraphRAFT's writer with LoRA; run again, it continues."""
     from graphret.training import LoRASettings, train_writer
 
     tuning = LoRASettings(
@@ -68,7 +66,7 @@ def writer(
 
 def reasoner(
     data: Annotated[
-        Path, option("Conversations with the right answer.", metavar="FILE.jsonl")
+        Path, option("Conversations with the correct answer.", metavar="FILE.jsonl")
     ],
     out: OutFolder,
     model: Model = None,
@@ -80,9 +78,7 @@ def reasoner(
     seed: Seed = 0,
     json: options.JsonFlag = False,
 ) -> None:
-    """Fine-tune a language model by LoRA, as GraphRAFT's reasoner; run again, it goes
-    on where it was.
-    """
+    """Fine-tune GraphRAFT's reasoner with LoRA; run again, it continues."""
     from graphret.training import LoRASettings, train_reasoner
 
     tuning = LoRASettings(
@@ -99,22 +95,20 @@ def conversations(
     out: Annotated[
         Path,
         option(
-            "Where they go, for train reasoner; a file that is there is gone on with.",
+            "The output file, for 'train reasoner'; an existing one is continued.",
             metavar="FILE.jsonl",
         ),
     ],
     writer: Annotated[
-        Path | None, option("What train writer wrote.", metavar="DIR")
+        Path | None, option("A folder from 'train writer'.", metavar="DIR")
     ] = None,
     aliases: Annotated[
-        Path | None, option("What people call things.", metavar="FILE.yaml")
+        Path | None, option("Synonyms for names in the graph.", metavar="FILE.yaml")
     ] = None,
     limit: Limit = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Write conversations in which the right nodes are chosen of those that queries
-    found (GraphRAFT, 4.3).
-    """
+    """Create training conversations for GraphRAFT's reasoner (GraphRAFT, 4.3)."""
     from graphret.graphraft import GraphRAFT
     from graphret.training import read_questions, write_conversations
 
@@ -130,8 +124,8 @@ def conversations(
     show(
         json,
         asdict(done),
-        f"of {done.found:,} of {done.questions:,} questions queries find something;"
-        f" {done.kept:,} have a right answer in it, in {out}",
+        f"queries find something for {done.found:,} of {done.questions:,} questions;"
+        f" for {done.kept:,} it includes a correct answer, in {out}",
     )
 
 
@@ -141,26 +135,24 @@ def pools(
     out: Annotated[
         Path,
         option(
-            "Where they go, for train reranker; a file that is there is gone on with.",
+            "The output file, for 'train reranker'; an existing one is continued.",
             metavar="FILE.jsonl",
         ),
     ],
     method: Annotated[
-        Pooling, option("Whose hits are to be reranked; words searches the text.")
+        Pooling, option("The method to collect hits from; 'words' is text search.")
     ] = "grasp",
     encoder: EncoderName = None,
-    depth: Annotated[int, option("Hits of a question.", min=2)] = 100,
-    negatives: Annotated[int, option("Wrong ones that are kept.", min=1)] = 30,
+    depth: Annotated[int, option("Hits per question.", min=2)] = 100,
+    negatives: Annotated[int, option("Wrong hits to keep per question.", min=1)] = 30,
     key_values: Annotated[
         bool,
-        option("Nodes as lines of keys and values (GRASP, B.6).", "--key-values"),
+        option("Write nodes as lines of keys and values (GRASP, B.6).", "--key-values"),
     ] = False,
     limit: Limit = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Collect what a method finds for labelled questions: right answers and the
-    hardest wrong ones.
-    """
+    """Collect a method's correct and highest-ranked wrong hits for questions."""
     from graphret.index_retriever import IndexRetriever
     from graphret.rerank import HitTexts, KeyValueText
     from graphret.training import collect_pools, read_questions
@@ -182,30 +174,30 @@ def pools(
             negatives=negatives,
             progress=partial(report, "pools"),
         )
-    said = (
-        f"{done.found:,} of {done.questions:,} questions have a right answer among the"
-        f" best {depth}"
+    summary = (
+        f"{done.found:,} of {done.questions:,} questions have a correct answer among"
+        f" the best {depth}; {done.kept:,} can be trained on, in {out}"
     )
-    show(json, asdict(done), f"{said}; {done.kept:,} can be learned of, in {out}")
+    show(json, asdict(done), summary)
 
 
 def reranker(
-    data: Annotated[Path, option("What train pools wrote.", metavar="FILE.jsonl")],
+    data: Annotated[Path, option("A file from 'train pools'.", metavar="FILE.jsonl")],
     out: OutFolder,
     model: Model = None,
     instruction: Annotated[
         str | None,
-        option("What a candidate is judged by; or amazon, mag or prime (GRASP, B.5)."),
+        option("What to judge candidates by; amazon, mag or prime for GRASP's (B.5)."),
     ] = None,
     three_turns: Annotated[
         bool,
-        option("Ask by the paper's three turns (GRASP, B.5).", "--three-turns"),
+        option("Ask in the paper's three turns (GRASP, B.5).", "--three-turns"),
     ] = False,
-    group: Annotated[int, option("Candidates against each other.", min=2)] = 24,
+    group: Annotated[int, option("Candidates compared with each other.", min=2)] = 24,
     limit: Drawn = None,
     test: Annotated[
         float,
-        option("A share to keep apart, which is measured on.", min=0, max=0.9),
+        option("Share to hold out and measure the model on.", min=0, max=0.9),
     ] = 0.0,
     epochs: Epochs = 2.0,
     batch: Batch = 1,
@@ -217,9 +209,7 @@ def reranker(
     seed: Seed = 0,
     json: options.JsonFlag = False,
 ) -> None:
-    """Fine-tune a yes/no reranker listwise by LoRA (GRASP, 3.3); run again, it goes on
-    where it was.
-    """
+    """Fine-tune a yes/no reranker with LoRA (GRASP, 3.3); run again, it continues."""
     from graphret.rerank import PAPER_INSTRUCTIONS, Judgement
     from graphret.training import LoRASettings, train_reranker
 
@@ -229,8 +219,8 @@ def reranker(
         schedule="cosine",
         max_tokens=max_tokens,
     )
-    said = instruction or Judgement().instruction
-    judgement = Judgement(PAPER_INSTRUCTIONS.get(said, said), three_turns)
+    criterion = instruction or Judgement().instruction
+    judgement = Judgement(PAPER_INSTRUCTIONS.get(criterion, criterion), three_turns)
     with progress() as report:
         done = train_reranker(
             data,
@@ -254,30 +244,32 @@ def trajectories(
     out: Annotated[
         Path,
         option(
-            "Where they go, for train student; a file that is there is gone on with.",
+            "The output file, for 'train student'; an existing one is continued.",
             metavar="FILE.jsonl",
         ),
     ],
     model: Annotated[
         str | None,
-        option("The teacher, a chat model; else rules decide.", metavar="NAME"),
+        option("The teacher, a chat model; without one, rules decide.", metavar="NAME"),
     ] = None,
     base_url: Annotated[
-        str | None, option("Of --model: an OpenAI-compatible endpoint.", metavar="URL")
+        str | None, option("The model's OpenAI-compatible endpoint.", metavar="URL")
     ] = None,
-    runs: Annotated[int, option("Trajectories of a question.", min=1)] = 3,
-    temperature: Annotated[float, option("Of the teacher.", min=0)] = 0.7,
-    steps: Annotated[int, option("Replies of a trajectory.", min=1)] = 20,
-    limit: Annotated[int, option("Questions at most, drawn at random.", min=1)] = 6_000,
+    runs: Annotated[int, option("Trajectories per question.", min=1)] = 3,
+    temperature: Annotated[
+        float, option("The teacher's sampling temperature.", min=0)
+    ] = 0.7,
+    steps: Annotated[int, option("Maximum replies per trajectory.", min=1)] = 20,
+    limit: Annotated[
+        int, option("Maximum number of questions, drawn at random.", min=1)
+    ] = 6_000,
     seed: Seed = 0,
     aliases: Annotated[
-        Path | None, option("What people call things.", metavar="FILE.yaml")
+        Path | None, option("Synonyms for names in the graph.", metavar="FILE.yaml")
     ] = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Record how a teacher explores a graph (ARK, 4.3): 3 runs of a question at 0.7,
-    nothing filtered.
-    """
+    """Record how a teacher explores a graph, to distil it (ARK, 4.3)."""
     from graphret.ark import Ark, ArkSettings, ScriptedExplorer
     from graphret.training.student import collect_trajectories, read_texts
 
@@ -307,7 +299,8 @@ def student(
     data: Annotated[
         Path,
         option(
-            "What train trajectories or query --record wrote.", metavar="FILE.jsonl"
+            "A file from 'train trajectories' or 'query --record'.",
+            metavar="FILE.jsonl",
         ),
     ],
     out: OutFolder,
@@ -323,9 +316,7 @@ def student(
     seed: Seed = 0,
     json: options.JsonFlag = False,
 ) -> None:
-    """Distil an exploring agent by LoRA (ARK, 4.3): ``query --method ark --model DIR``
-    runs it.
-    """
+    """Distil an exploring agent with LoRA (ARK, 4.3); 'query --model DIR' runs it."""
     from graphret.training import LoRASettings
     from graphret.training.student import train_student
 
@@ -342,15 +333,15 @@ def student(
 def _show_trained(
     what: str,
     tuned: FineTunedModel,
-    asked: LoRASettings,
+    requested: LoRASettings,
     out: Path,
     json: bool,
     metrics: Mapping[str, Mapping[str, float]] | None = None,
 ) -> None:
-    """Print how a training went."""
-    if tuned.tuning.batch < asked.batch:
+    """Print how the training went."""
+    if tuned.tuning.batch < requested.batch:
         remark(
-            f"a batch of {asked.batch} did not fit in memory: batches of"
+            f"a batch of {requested.batch} did not fit in memory: batches of"
             f" {tuned.tuning.batch} were used"
         )
     about: dict[str, Any] = {
@@ -358,8 +349,9 @@ def _show_trained(
         "curve": tuned.curve,
         "seconds": round(tuned.seconds, 1),
     }
-    lines = [f"the {what} that {tuned.counts['trained']:,} examples made is in {out}"]
+    trained = tuned.counts["trained"]
+    lines = [f"the {what}, trained on {trained:,} examples, is in {out}"]
     for name, values in (metrics or {}).items():
         figures = ", ".join(f"{metric} {value:.1f}" for metric, value in values.items())
-        lines.append(f"{name}, on the questions kept apart: {figures}")
+        lines.append(f"{name}, on the held-out questions: {figures}")
     show(json, about | {"metrics": metrics} if metrics else about, "\n".join(lines))

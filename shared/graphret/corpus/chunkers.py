@@ -1,8 +1,7 @@
-"""Cutting texts: into sentences, by rules that need no model and no download, and into
-chunks of them.
+"""Split texts into sentences, by rules without a model, and into chunks of sentences.
 
-The ids of chunks hang on the rules: no update of a library may move every chunk of a
-corpus.
+The ids of chunks depend on these rules: no update of a library may move every chunk of
+a corpus.
 """
 
 from __future__ import annotations
@@ -53,27 +52,23 @@ _OPEN = frozenset("etc al inc jr sr ltd co corp bros esq dept ph.d".split())
 
 
 class Chunker(Protocol):
-    """Cuts texts into chunks; takes hundreds at once, so that a model is called few
-    times.
-    """
+    """Cuts texts into chunks, hundreds at once, so that a model is called few times."""
 
     def spans(self, texts: Sequence[str]) -> list[list[Span]]:
-        """Return the chunks of each text as ``(start, end)``, in order, losing nothing
-        but whitespace.
-        """
+        """Return the chunks of each text in order, losing nothing but whitespace."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceChunker:
-    """Packs whole sentences into chunks, which end at paragraphs; needs no model.
+    """Packs whole sentences into chunks that end at paragraphs; needs no model.
 
     Parameters
     ----------
     min_chars, max_chars
-        A chunk goes on until it has the one, where the next sentence fits, and has no
-        more than the other; a longer sentence is cut at whitespace. A last one that is
-        shorter is joined to the one before, where both fit.
+        A chunk grows to at least `min_chars`, if the next sentence fits, and to at most
+        `max_chars`; a longer sentence is cut at whitespace. A shorter last chunk is
+        joined to the one before if both fit.
     """
 
     min_chars: int = 200
@@ -95,21 +90,20 @@ class SentenceChunker:
 
 @dataclass(frozen=True, slots=True)
 class SemanticChunker:
-    """Splits documents where neighbouring sentences are least alike (SAGE, section 2.1
-    A 1).
+    """Splits documents where neighbouring sentences are least similar.
 
-    Windows ``w_i = [s_{i-1}, s_i, s_{i+1}]``, cut off at both ends of the document, are
-    embedded; with ``sim_i = cos(h_i, h_{i+1})``, the document is split behind every
-    sentence i whose ``sim_i`` is at most the 20th percentile of its own similarities.
-    The limits on length are ours, and as those of `SentenceChunker`.
+    This is section 2.1 A 1 of the SAGE paper. Windows ``w_i = [s_{i-1}, s_i, s_{i+1}]``
+    are embedded, cut off at both ends of the document; with ``sim_i = cos(h_i,
+    h_{i+1})``, the document is split after every sentence i whose ``sim_i`` is at most
+    the 20th percentile of the document's similarities. The limits on length are not the
+    paper's; they work as in `SentenceChunker`.
 
     Parameters
     ----------
     encoder
-        What embeds the windows; an answer without one row a window is an
-        `InvalidInput`.
+        Embeds the windows; it has to return one row a window.
     percentile
-        Share of a document's places, in percent, at which it is split.
+        Share of a document's sentences, in percent, after which it is split.
     """
 
     encoder: Encoder
@@ -120,13 +114,12 @@ class SemanticChunker:
     def spans(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the chunks of each text."""
         chunks: list[list[Span]] = []
-        cut = [_units(text, self.max_chars) for text in texts]
-        counts = [
-            len(units) if len(units) > 1 else 0 for units in cut
-        ]  # a single sentence is not embedded
+        units_by_text = [_units(text, self.max_chars) for text in texts]
+        # A single sentence is not embedded.
+        counts = [len(units) if len(units) > 1 else 0 for units in units_by_text]
         windows = [
             text[units[max(0, i - 1)][0] : units[min(n - 1, i + 1)][1]]
-            for text, units, n in zip(texts, cut, counts, strict=True)
+            for text, units, n in zip(texts, units_by_text, counts, strict=True)
             for i in range(n)
         ]
         embedded = (
@@ -135,10 +128,9 @@ class SemanticChunker:
         rows = normalize(
             check_vectors(embedded, len(windows), what="sentence embedding")
         )
-        for units, own in zip(
-            cut, np.split(rows, np.cumsum(counts)[:-1].astype(int)), strict=False
-        ):
-            similarities = np.einsum("ij,ij->i", own[:-1], own[1:])
+        vectors_by_text = np.split(rows, np.cumsum(counts)[:-1].astype(int))
+        for units, vectors in zip(units_by_text, vectors_by_text, strict=False):
+            similarities = np.einsum("ij,ij->i", vectors[:-1], vectors[1:])
             threshold = (
                 np.percentile(similarities, self.percentile) if len(similarities) else 0
             )
@@ -150,18 +142,16 @@ class SemanticChunker:
 
 
 def _packed(
-    units: Sequence[Span], ends: Collection[int], min_chars: int, max_chars: int
+    units: Sequence[Span], breakpoints: Collection[int], min_chars: int, max_chars: int
 ) -> list[Span]:
-    """Return chunks of whole units that fit, each ending where it may, behind one of
-    `ends`, once it is long enough.
-    """
+    """Return chunks of whole units, each ending at a breakpoint if long enough."""
     chunks: list[Span] = []
     for i, (start, end) in enumerate(units):
         first, last = chunks[-1] if chunks else (start, start)
         if (
             chunks
             and end - first <= max_chars
-            and (i - 1 not in ends or last - first < min_chars)
+            and (i - 1 not in breakpoints or last - first < min_chars)
         ):
             chunks[-1] = (first, end)
         else:
@@ -176,9 +166,7 @@ def _packed(
 
 
 def _units(text: str, max_chars: int) -> list[Span]:
-    """Return the sentences of a text; a longer one than `max_chars` is cut, at
-    whitespace where there is any.
-    """
+    """Return the sentences of a text, those over `max_chars` cut at whitespace."""
     piece = re.compile(
         rf"\S(?:.{{,{max(0, max_chars - 2)}}}\S)?(?=\s|\Z)|\S{{{max_chars}}}", re.DOTALL
     )
@@ -194,15 +182,13 @@ def _units(text: str, max_chars: int) -> list[Span]:
 
 
 def named_chunker(name: str, encoder: Encoder | None) -> Chunker | None:
-    """Return the chunker that is meant: the paper's semantic one by default, sentences
-    where there is no encoder.
-    """
+    """Return a chunker by name; the default is semantic if there is an encoder."""
     if name not in ("default", "semantic", "sentence", "none") or (
         name == "semantic" and encoder is None
     ):
         raise InvalidInput(
-            "chunker: 'semantic', which needs an encoder, 'sentence' or 'none', not"
-            f" {name!r}"
+            "chunker: expected 'semantic', which needs an encoder, 'sentence' or"
+            f" 'none', got {name!r}"
         )
     if name == "none":
         return None
@@ -225,26 +211,26 @@ def chunker_name(chunker: Chunker | None) -> str:
 
 
 def split_sentences(text: str) -> Iterator[Span]:
-    """Yield the sentences of a text, in order, with everything but whitespace in one of
-    them.
+    """Yield the sentences of a text, in order, losing nothing but whitespace.
 
-    Knows the stops of Latin, Greek, Cyrillic, Arabic, Devanagari, Chinese and Japanese
-    script, common abbreviations, initials, and text whose punctuation has been set off
-    by spaces (``"It ended . He left ."``).
+    The rules know the stops of Latin, Greek, Cyrillic, Arabic, Devanagari, Chinese and
+    Japanese script, common abbreviations, initials, and text with spaces around its
+    punctuation (``"It ended . He left ."``).
     """
-    ends = (
+    sentence_ends = (
         match.end()
         for match in _END.finditer(text)
-        if not match["stop"] or _ends(text, match)
+        if not match["stop"] or _ends_sentence(text, match)
     )
     pieces = (
         _SENTENCE.search(text, *place)
-        for place in pairwise(chain([0], ends, [len(text)]))
+        for place in pairwise(chain([0], sentence_ends, [len(text)]))
     )
     return (piece.span() for piece in pieces if piece)
 
 
-def _ends(text: str, match: re.Match[str]) -> bool:
+def _ends_sentence(text: str, match: re.Match[str]) -> bool:
+    """Whether a stop ends a sentence, by the words before and after it."""
     following = (
         text[match.end() : match.end() + 2 * _LOOK_BACK].lstrip().lstrip(_OPENERS)
     )

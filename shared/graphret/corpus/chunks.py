@@ -1,9 +1,8 @@
-"""Chunks that somebody else cut: each gets back what its source knows, a name, its
-section, the rows of its tables.
+"""Restore for chunks of another splitter what it lost: name, section and table rows.
 
-The title stands in the first chunk, the header of a table too, and a row may be cut in
-two. Here the chunks of a source are put together, and each is told what it has lost;
-its id, its text and its metadata stay as they are.
+The title is in the first chunk only, as is the header of a table, and a row may be cut
+in two. So the chunks of a source are put together, and each gets its name, its section
+and its rows as properties; its id, text and metadata stay as they are.
 """
 
 from __future__ import annotations
@@ -36,30 +35,27 @@ from graphret.corpus.tables import (
 )
 from graphret.types import Node
 
-#: The property that lists which others say where a chunk stands or were derived by
-#: `from_chunks`: no user gave these.
+#: The property that lists those that give a chunk's place or were derived by
+#: `from_chunks`, as against the user's.
 DERIVED = "chunk_derived"
-#: Those that whoever made the node knows: what it was made from, and where in that it
+#: The properties that the maker of a node knows: its source, and where in that it
 #: begins.
 PLACE = ("source_id", "chunk_start")
-#: The ``source_id`` of before, of a page or a row whose source is the whole file, or of
-#: one of several in a file.
+#: The former ``source_id`` of a page or a row whose source is the whole file, or of one
+#: of several sources in a file.
 DOCUMENT = "chunk_document"
 
 
 def from_chunks(nodes: Iterable[Node]) -> list[Node]:
-    """Return chunks with what their source knows: its name, their section, and the rows
-    of the tables in them.
+    """Return chunks with the name of their source, their section and their table rows.
 
     Chunks are of one source when their metadata name the same file or address and no
-    other title, or else when their ``source_id`` is the same. Where ``chunk_start``
-    says where each begins in it, they may come in any order; where it does not, they
-    follow each other as they come. A row that was cut in two is whole, in the chunk
-    that has its end.
+    other title, or else when their ``source_id`` is the same. With ``chunk_start`` they
+    may come in any order; without it they are taken in the given order. A row that was
+    cut in two is restored in the chunk that has its end.
 
-    What is derived is listed in the property ``chunk_derived``; a name or a property
-    that a node has already stays. Nodes with ``table_rows`` of their own are left as
-    they are.
+    The property ``chunk_derived`` lists what was derived; existing names and properties
+    stay. Nodes with ``table_rows`` of their own are left as they are.
     """
     listed = [without_derived(node) for node in nodes]
     sources: dict[tuple[str, ...], list[int]] = defaultdict(list)
@@ -70,12 +66,10 @@ def from_chunks(nodes: Iterable[Node]) -> list[Node]:
         key: {listed[i].properties.get("source_id") for i in members}
         for key, members in sources.items()
     }
-    shared = Counter(one for own in ids.values() for one in own)
+    uses = Counter(id_ for source_ids in ids.values() for id_ in source_ids)
     for key, members in sources.items():
         source = (
-            " ".join(key[1:]).strip()
-            if sum(shared[one] for one in ids[key]) > 1
-            else ""
+            " ".join(key[1:]).strip() if sum(uses[id_] for id_ in ids[key]) > 1 else ""
         )
         first = {_document(listed[i]): i for i in reversed(members)}
         members.sort(
@@ -85,33 +79,29 @@ def from_chunks(nodes: Iterable[Node]) -> list[Node]:
                 number_of(listed[i], "chunk_start"),
             )
         )
-        for i, (name, found) in zip(
-            members, _known([listed[i] for i in members], key), strict=True
-        ):
+        derived = _names_and_properties([listed[i] for i in members], key)
+        for i, (name, properties) in zip(members, derived, strict=True):
             node = listed[i]
             if source and "source_id" in node.properties:
-                found[DOCUMENT] = node.properties["source_id"]
+                properties[DOCUMENT] = node.properties["source_id"]
                 node = replace(
                     node, properties={**node.properties, "source_id": source}
                 )
             if (
-                "table_rows" in found
-                and "table_context" not in found
+                "table_rows" in properties
+                and "table_context" not in properties
                 and node.labels == ("Document",)
             ):
                 node = replace(node, labels=("Table",))
-            listed[i] = filled(node, found, name, DERIVED)
+            listed[i] = filled(node, properties, name, DERIVED)
     return listed
 
 
 def placed(node: Node, source: str | None, start: int | None) -> Node:
-    """Return a chunk that knows what it was made from and where in that it begins, as
-    far as it does not say so.
-    """
-    known = zip(PLACE, (source, start), strict=True)
+    """Return a chunk with its source and its start in that, where they are missing."""
     place = {
         key: value
-        for key, value in known
+        for key, value in zip(PLACE, (source, start), strict=True)
         if value is not None and key not in node.properties
     }
     return (
@@ -122,32 +112,30 @@ def placed(node: Node, source: str | None, start: int | None) -> Node:
 
 
 def source_of(node: Node) -> tuple[str, ...]:
-    """Return what tells the source of a chunk: a file with its title or record, else
-    its ``source_id``, else itself.
-    """
-    given = node.properties
-    if file := file_of(given):
+    """Return the key of a chunk's source: file and title, ``source_id``, or node id."""
+    properties = node.properties
+    if file := file_of(properties):
         return (
             "file",
             file,
-            given_title(given),
-            *([str(given["seq_num"])] if "seq_num" in given else []),
+            given_title(properties),
+            *([str(properties["seq_num"])] if "seq_num" in properties else []),
         )
-    source = given.get(DOCUMENT, given.get("source_id"))
+    source = properties.get(DOCUMENT, properties.get("source_id"))
     return ("source", source) if isinstance(source, str) else ("node", node.id)
 
 
 def without_derived(node: Node) -> Node:
     """Return a node as it was before `from_chunks`."""
-    given = node.properties
-    derived = given.get(DERIVED, ())
+    properties = node.properties
+    derived = properties.get(DERIVED, ())
     bare = without(node, DERIVED, PLACE)
-    if bare.name == given_heading(given):  # it may be one of many of its page
+    # The heading may be one of many of its page.
+    if bare.name == given_heading(properties):
         bare = replace(bare, name="")
-    place = (
-        {DERIVED: kept} if (kept := [key for key in derived if key in PLACE]) else {}
-    )
-    place |= {"source_id": given[DOCUMENT]} if DOCUMENT in derived else {}
+    place_keys = [key for key in derived if key in PLACE]
+    place = {DERIVED: place_keys} if place_keys else {}
+    place |= {"source_id": properties[DOCUMENT]} if DOCUMENT in derived else {}
     labels = (
         ("Document",)
         if "table_rows" in derived and node.labels == ("Table",)
@@ -163,7 +151,7 @@ def number_of(node: Node, key: str) -> int:
 
 
 def _page(node: Node) -> int:
-    """Return what orders the documents of a source: their page, or row."""
+    """Return the page or row by which the documents of a source are ordered."""
     label = str(node.properties.get("page_label", ""))
     return (
         int(label)
@@ -173,25 +161,21 @@ def _page(node: Node) -> int:
 
 
 def _document(node: Node) -> tuple[str, ...]:
-    """Return what tells the document that the place of a chunk is in: the whole source,
-    or a page or row of it.
-    """
+    """Return the key of a chunk's document: the source, or a page or row of it."""
     return tuple(str(node.properties.get(key)) for key in ("source_id", "page", "row"))
 
 
-def _known(
+def _names_and_properties(
     nodes: Sequence[Node], key: tuple[str, ...]
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return for each chunk of a source, in order, its name, and its section, its
-    number and the table in it.
-    """
+    """Return the name of each chunk of a source, and its section, number and table."""
     title = stem_of(key[1]) if key[0] == "file" and len(key) < 4 else ""
     values = is_delimited(nodes[0].properties)
     if values and all(
         isinstance(node.properties.get("row"), int) for node in nodes
     ):  # LangChain's CSVLoader
         header, rows = keyed([node.text for node in nodes])
-        found = [
+        derived = [
             _table(header, [row], number_of(node, "row"))
             for row, node in zip(rows, nodes, strict=True)
         ]
@@ -210,33 +194,32 @@ def _known(
         )
         tabs = is_tabbed(nodes[0].properties)
         tables = delimited(text, tabs=tabs) if values else pipe_tables(text)
-        found = _by_chunk(nodes, spans, tables)
-        for own, span in zip(found, spans, strict=True):
-            own["section"] = section_at(above, *span, title)
-    for number, (own, node) in enumerate(zip(found, nodes, strict=True)):
-        own["section"] = given_section(node.properties) or own.get("section")
-        own["chunk_index"] = number if len(nodes) > 1 else None
+        derived = _by_chunk(nodes, spans, tables)
+        for properties, span in zip(derived, spans, strict=True):
+            properties["section"] = section_at(above, *span, title)
+    for number, (properties, node) in enumerate(zip(derived, nodes, strict=True)):
+        section = given_section(node.properties) or properties.get("section")
+        properties["section"] = section
+        properties["chunk_index"] = number if len(nodes) > 1 else None
     names = [
         given_title(node.properties)
         or name_on_page(title, given_heading(node.properties))
         for node in nodes
     ]
-    return [*zip(names, found, strict=True)]
+    return [*zip(names, derived, strict=True)]
 
 
 def _first_heading(nodes: Iterable[Node]) -> str:
-    """Return the first heading of the first level that a splitter took out of the text
-    of chunks.
-    """
+    """Return the first top-level heading that a splitter moved out of the texts."""
     return next(filter(None, (given_heading(node.properties) for node in nodes)), "")
 
 
 def _joined(nodes: Sequence[Node], bar: str) -> tuple[str, list[int]]:
     """Return the text of a source, and where each of its chunks begins in it.
 
-    A chunk without a place, or whose place contradicts those before it, comes behind
-    them. Of a single character that a splitter cut off between two, it is guessed
-    whether it was the end of a line.
+    A chunk without a place, or whose place contradicts earlier ones, follows them.
+    Whether a single character that a splitter dropped between two chunks was a line end
+    is guessed.
     """
     full_row = mode(
         [
@@ -249,8 +232,8 @@ def _joined(nodes: Sequence[Node], bar: str) -> tuple[str, list[int]]:
     )
     text, starts, document, base = "", [], None, 0
     for node in nodes:
-        own, known = node.text, "chunk_start" in node.properties
-        at = base + number_of(node, "chunk_start") if known else len(text) + 1
+        chunk, has_start = node.text, "chunk_start" in node.properties
+        at = base + number_of(node, "chunk_start") if has_start else len(text) + 1
         if (of := _document(node)) != document:
             text += "\n\n" if text else ""
             document, base, at = (
@@ -258,15 +241,15 @@ def _joined(nodes: Sequence[Node], bar: str) -> tuple[str, list[int]]:
                 len(text) - number_of(node, "chunk_start"),
                 len(text),
             )
-        if not own.startswith(text[at : at + len(own)]):
+        if not chunk.startswith(text[at : at + len(chunk)]):
             at = len(text) + 1
         if (gap := at - len(text)) > 0:
             bars = text[text.rfind("\n") + 1 :].count(bar)
             ends_line = gap > 1 or (
-                bars >= full_row if bars else not known or own[:1] in "#|>-+<~"
+                bars >= full_row if bars else not has_start or chunk[:1] in "#|>-+<~"
             )
             text += "\n" * gap if ends_line else " "
-        text += own[len(text) - at :]
+        text += chunk[len(text) - at :]
         starts.append(at)
     return text, starts
 
@@ -274,36 +257,35 @@ def _joined(nodes: Sequence[Node], bar: str) -> tuple[str, list[int]]:
 def _by_chunk(
     nodes: Sequence[Node], spans: Sequence[tuple[int, int]], tables: Sequence[TextTable]
 ) -> list[dict[str, Any]]:
-    """Return for each chunk of a text the rows that it has the end of, of the table of
-    which it has most rows.
+    """Return the table properties of each chunk: the rows that end in it.
+
+    Of several tables in a chunk the one with the most rows counts.
     """
-    ends = [end for _, end in spans]
-    rows: list[list[tuple[int, int]]] = [[] for _ in nodes]
+    chunk_ends = [end for _, end in spans]
+    rows_by_chunk: list[list[tuple[int, int]]] = [[] for _ in nodes]
     for t, table in enumerate(tables):
-        for r, end in enumerate(table.ends):
-            rows[min(bisect_left(ends, end), len(ends) - 1)].append((t, r))
-    found: list[dict[str, Any]] = []
-    for node, (start, _), own in zip(nodes, spans, rows, strict=True):
-        if not own:
-            found.append({})
+        for r, end in enumerate(table.row_ends):
+            chunk = min(bisect_left(chunk_ends, end), len(chunk_ends) - 1)
+            rows_by_chunk[chunk].append((t, r))
+    properties: list[dict[str, Any]] = []
+    for node, (start, _), chunk_rows in zip(nodes, spans, rows_by_chunk, strict=True):
+        if not chunk_rows:
+            properties.append({})
             continue
-        most = mode(t for t, _ in own)
-        table, kept = tables[most], [r for t, r in own if t == most]
+        most = mode(t for t, _ in chunk_rows)
+        table, numbers = tables[most], [r for t, r in chunk_rows if t == most]
         before = node.text[: max(0, table.start - start)]
         after = node.text[max(0, table.end - start) :]
         around = f"{before}\n{after}".strip()
-        found.append(
-            _table(table.header, [table.rows[r] for r in kept], kept[0], around)
-        )
-    return found
+        rows = [table.rows[r] for r in numbers]
+        properties.append(_table(table.header, rows, numbers[0], around))
+    return properties
 
 
 def _table(
     header: list[str], rows: list[list[str]], above: int, around: str = ""
 ) -> dict[str, Any]:
-    """Return the properties of a chunk that holds rows of a table, with so many rows
-    above, and text around it.
-    """
+    """Return the properties of a chunk with rows of a table, and text around them."""
     table = {
         "table_header": header,
         "table_rows": rows,

@@ -1,6 +1,4 @@
-"""The texts of files, whatever their encoding, and HTML, reStructuredText and notebooks
-as Markdown.
-"""
+"""Read the texts of files in any encoding, and other markup formats as Markdown."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from graphret.errors import InvalidInput, MissingDependency
 
 _log = logging.getLogger(__name__)
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
-#: Of a longer file, so many bytes of the lines that tell an encoding are looked at.
+#: How many bytes of a longer file's lines that tell its encoding are examined.
 _SAMPLE = 200_000
 # A role of Sphinx, such as :class:`Graph`, is its text, which may end in an address.
 _ROLE = re.compile(r"(?<![\w:]):[a-z][\w:+.-]{0,40}:`([^`<>]+?)\s*(?:<[^`<>]*>)?`")
@@ -25,10 +23,7 @@ _NO_TEXT = ["script", "style", "template", "noscript", "nav", "svg"]
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
-    """How files are read: in which encoding, found where it is `None`; whether quotes
-    in delimited values are characters like others; whether a table whose rows are not
-    of one length is refused.
-    """
+    """How files are read: encoding, quotes and strictness; see `graphret.read`."""
 
     encoding: str | None = None
     literal_quotes: bool = False
@@ -36,9 +31,9 @@ class FileOptions:
 
 
 def text_of(path: Path, options: FileOptions) -> str:
-    """Return the text of a file, its lines ended as Python ends them.
+    """Return the text of a file, with Python's line ends.
 
-    Without an encoding it is UTF-8, or else that which charset-normalizer finds, which
+    Without an encoding it is UTF-8, or else one that charset-normalizer detects, which
     is logged.
     """
     data = path.read_bytes()
@@ -55,7 +50,7 @@ def text_of(path: Path, options: FileOptions) -> str:
 
 
 def html_text(text: str) -> str:
-    """Return HTML as Markdown, with its title as front matter has it."""
+    """Return HTML as Markdown, with its title as a heading."""
     soup = _required("bs4", "Reading HTML").BeautifulSoup(text, "html.parser")
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
     if soup.head:
@@ -76,9 +71,7 @@ def html_text(text: str) -> str:
 
 
 def rst_text(text: str) -> str:
-    """Return reStructuredText as Markdown; what directives and roles of Sphinx say is
-    kept.
-    """
+    """Return reStructuredText as Markdown, with the text of Sphinx's directives."""
     core = _required("docutils.core", "Reading reStructuredText")
     _keep_directives_of_sphinx()
     settings = {
@@ -114,7 +107,7 @@ def notebook_text(text: str) -> str:
     return "\n\n".join(part for part in parts if part.strip())
 
 
-#: What makes Markdown of the text of a file, by its suffix.
+#: The converters to Markdown, by suffix.
 TO_MARKDOWN: dict[str, Callable[[str], str]] = {
     ".html": html_text,
     ".htm": html_text,
@@ -130,10 +123,10 @@ def _decoded(data: bytes, path: Path) -> str:
             return text
     except UnicodeDecodeError:
         pass
-    encoding = _encoding_of(_telling(data))
+    encoding = _encoding_of(_sample_of(data))
     if encoding is None or "\0" in (text := data.decode(encoding)):
         raise InvalidInput(
-            "expected text, but it is in no encoding that can be found; name it"
+            "expected text, got bytes of no encoding that can be detected; name it"
             " (encoding=, --encoding)"
         )
     _log.warning(f"{path}: is not UTF-8; read as {encoding}, which was found")
@@ -141,10 +134,10 @@ def _decoded(data: bytes, path: Path) -> str:
 
 
 def _encoding_of(data: bytes) -> str | None:
-    """Return the encoding of a text that is not UTF-8, `None` for what is no text.
+    """Return the encoding of a text that is not UTF-8, `None` if it is not a text.
 
-    Where few of its bytes are not ASCII its script is Latin, and of two encodings that
-    fit as well it is the one of Western Europe.
+    A text with few bytes beyond ASCII is in Latin script; of two encodings that fit
+    equally well the Western European one is chosen.
     """
     from charset_normalizer import from_bytes
 
@@ -160,14 +153,12 @@ def _encoding_of(data: bytes) -> str | None:
                 return "cp1252"
         if best is not None:
             return best.encoding
-    found = from_bytes(data).best()
-    return found.encoding if found is not None else None
+    best_match = from_bytes(data).best()
+    return best_match.encoding if best_match is not None else None
 
 
-def _telling(data: bytes) -> bytes:
-    """Return what of a file tells its encoding: of a long one, lines with bytes that
-    are not ASCII.
-    """
+def _sample_of(data: bytes) -> bytes:
+    """Return a file's sample for detection: of a long one, its non-ASCII lines."""
     if len(data) <= _SAMPLE or b"\0" in data:
         return data[: 5 * _SAMPLE]
     lines = [line for line in data.splitlines(True) if _NOT_ASCII.search(line)]
@@ -175,7 +166,7 @@ def _telling(data: bytes) -> bytes:
 
 
 def _keep_directives_of_sphinx() -> None:
-    """Have docutils read the directives of Sphinx that hold text as that text."""
+    """Make docutils keep the text of Sphinx's directives."""
     from docutils import nodes
     from docutils.parsers.rst import Directive, directives
 

@@ -1,13 +1,12 @@
-"""What a user hands in, documents, tables, records, and edges between them, and the
-nodes that they become.
+"""A user's documents, tables, records and edges, and the nodes made from them.
 
 The i-th chunk of a `Document` is the node ``"{id}#{i}"`` with the label ``Document``, a
 segment of a `Table` likewise with ``Table``; a `Record` is a node with its own id and
-labels. Besides what the user gave, and what is found out by `graphret.corpus.metadata`,
-they have these properties: ``title``, ``source_id``, ``chunk_index``; a chunk
-``chunk_start`` and ``chunk_end``; a segment ``table_header``, ``table_rows``,
-``table_row_start``, ``table_row_end``, and what is known of ``section``,
-``section_text``, ``introduction`` and ``column_descriptions``.
+labels. Besides the user's properties and those of `graphret.corpus.metadata`, nodes
+have ``title``, ``source_id`` and ``chunk_index``; a chunk ``chunk_start`` and
+``chunk_end``; a segment ``table_header``, ``table_rows``, ``table_row_start``,
+``table_row_end``, and where they are known ``section``, ``section_text``,
+``introduction`` and ``column_descriptions``.
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ _FIELDS = ("title", "section", "section_text", "introduction", "column_descripti
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text with a title; an `InvalidInput` names a field that is not what it should
-    be.
+    """A text with a title; an `InvalidInput` names a malformed field.
 
     Parameters
     ----------
@@ -68,27 +66,25 @@ class Document:
         _settle(
             self,
             (self.title, self.text),
-            metadata=checked_metadata(self.metadata, _called(self)),
+            metadata=checked_metadata(self.metadata, _described(self)),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with its surroundings; an `InvalidInput` names a ragged row, or a field
-    that is not what it should be.
+    """A table with its surroundings; an `InvalidInput` names a malformed field or row.
 
     Parameters
     ----------
     header, rows
-        The names of the columns, at least one, and the cells, as many a row. Cells
-        become strings, a missing one the empty string.
+        The names of the columns, at least one, and as many cells in each row. Cells
+        become strings, missing ones the empty string.
     id
         Unique in the corpus; made from title, section and cells where missing.
     title, section, section_text, introduction
-        The page or file that the table stands in, the heading above it, and the text
-        around it.
+        The page or file of the table, the heading above it, and the text around it.
     column_descriptions
-        What columns hold, by their names.
+        What the columns hold, by their names.
     metadata
         JSON values by name; they become properties of every segment.
     """
@@ -104,7 +100,7 @@ class Table:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        what = _called(self)
+        what = _described(self)
         header, *rows = (
             _cells(row, what)
             for row in (self.header, *_listed(self.rows, f"{what}: 'rows'"))
@@ -126,8 +122,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An object with labels and properties: a product, a gene; an `InvalidInput` names
-    a field that is malformed.
+    """An object such as a product or a gene; an `InvalidInput` names a malformed field.
 
     Parameters
     ----------
@@ -140,9 +135,8 @@ class Record:
     properties
         JSON values by name.
     text
-        What it says; where empty it is put together from the properties: the
-        description, summary and the like, and every other string of eight words or
-        more.
+        Its text; where empty, one is made from the properties: the description, the
+        summary and the like, and every other string of eight words or more.
     """
 
     id: str = ""
@@ -152,11 +146,11 @@ class Record:
     text: str = ""
 
     def __post_init__(self) -> None:
-        what = _called(self)
+        what = _described(self)
         labels = tuple(_listed(self.labels, f"{what}: 'labels'"))
         if not labels or not all(isinstance(label, str) and label for label in labels):
             raise InvalidInput(
-                f"{what}: 'labels' is a list of one or more non-empty strings, not"
+                f"{what}: 'labels': expected one or more non-empty strings, got"
                 f" {self.labels!r}"
             )
         properties = checked_metadata(self.properties, what, "properties")
@@ -172,11 +166,11 @@ Item: TypeAlias = Document | Table | Record
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Items, and the edges between them that their owner stated.
+    """Items, and the user's edges between them.
 
     An edge may name an item or one of the nodes made from it (``"doc#2"``), in this
-    corpus or in a graph that the corpus is added to. To go through a corpus is to go
-    through its items.
+    corpus or in a graph that the corpus is added to. Iterating over a corpus yields its
+    items.
 
     Parameters
     ----------
@@ -195,8 +189,7 @@ class Corpus:
         return len(self.items)
 
     def filter(self, keep: Callable[[Item], bool]) -> Corpus:
-        """Return the corpus of the items for which `keep` is true, without the edges
-        of the others.
+        """Return the corpus of the items that `keep` accepts, without other edges.
 
         Examples
         --------
@@ -204,34 +197,32 @@ class Corpus:
         >>> [item.title for item in corpus.filter(lambda item: item.title == "A")]
         ['A']
         """
-        kept = tuple(item for item in self.items if keep(item))
-        gone = {item.id for item in self.items} - {item.id for item in kept}
+        items = tuple(item for item in self.items if keep(item))
+        removed = {item.id for item in self.items} - {item.id for item in items}
         edges = tuple(
             edge
             for edge in self.edges
-            if not gone & {edge.source, edge.target}
-            and not gone & {_item_of(edge.source), _item_of(edge.target)}
+            if not removed & {edge.source, edge.target}
+            and not removed & {_item_of(edge.source), _item_of(edge.target)}
         )
-        return replace(self, items=kept, edges=edges)
+        return replace(self, items=items, edges=edges)
 
 
 def _item_of(node_id: str) -> str:
-    """Return the id of the item that a chunk with an id is of: ``"doc#2"``."""
+    """Return the item's id in a chunk's: ``doc`` in ``doc#2``."""
     return node_id.rpartition("#")[0]
 
 
 def checked_metadata(
     metadata: Any, what: str, name: str = "metadata", *, reserved: bool = True
 ) -> dict[str, Any]:
-    """Return a mapping of JSON values as a dictionary, and raise `InvalidInput` that
-    names the field if it is not one.
+    """Return a mapping of JSON values as a dictionary, or raise `InvalidInput`.
 
-    With `reserved`, the names that graphret itself gives to the properties of nodes are
-    refused.
+    With `reserved`, the property names that graphret itself uses are refused.
     """
     if not isinstance(metadata, Mapping):
         raise InvalidInput(
-            f"{what}: {name!r} is a mapping, not {type(metadata).__name__}"
+            f"{what}: {name!r}: expected a mapping, got {type(metadata).__name__}"
         )
     require_properties(metadata, f"{what}: {name}")
     for key in metadata if reserved else ():
@@ -247,25 +238,23 @@ def checked_metadata(
 
 
 def is_reserved(key: str) -> bool:
-    """Whether a property is one in which graphret notes how an item was cut."""
+    """Whether graphret itself uses a property, to note how an item was split."""
     return key in _RESERVED or key.startswith(_RESERVED_PREFIXES)
 
 
-def _called(item: Item) -> str:
-    """Return what messages call an item."""
+def _described(item: Item) -> str:
+    """Return how messages refer to an item."""
     return f"{type(item).__name__.lower()} {item.id or getattr(item, 'title', '')!r}"
 
 
 def _listed(values: Any, what: str) -> Iterable[Any]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise InvalidInput(f"{what} is a list, not {type(values).__name__}")
+        raise InvalidInput(f"{what}: expected a list, got {type(values).__name__}")
     return values
 
 
 def _cells(row: object, what: str) -> tuple[str, ...]:
-    """Return the cells of a row or a header as strings, what is missing as the empty
-    one.
-    """
+    """Return the cells of a row or header as strings, missing ones as empty strings."""
     return tuple(
         "" if cell is None or cell != cell else str(cell)
         for cell in _listed(row, f"{what}: a row")
@@ -273,16 +262,16 @@ def _cells(row: object, what: str) -> tuple[str, ...]:
 
 
 def _settle(item: Item, content: Any, **checked: Any) -> None:
-    """Check strings, put checked fields in place, and an id made from the content where
-    there is none.
-    """
-    for one in fields(item):
-        if one.type == "str" and not isinstance(value := getattr(item, one.name), str):
+    """Check string fields, set the checked ones, and make a missing id from content."""
+    for item_field in fields(item):
+        value = getattr(item, item_field.name)
+        if item_field.type == "str" and not isinstance(value, str):
             raise InvalidInput(
-                f"{_called(item)}: {one.name!r} is a string, not {type(value).__name__}"
+                f"{_described(item)}: {item_field.name!r}: expected a string, got"
+                f" {type(value).__name__}"
             )
     if item.id:
-        require_id(item.id, _called(item))
+        require_id(item.id, _described(item))
     else:
         data = json.dumps(content, separators=(",", ":"), sort_keys=True).encode()
         prefix = "doc" if isinstance(item, Document) else type(item).__name__.lower()
@@ -292,9 +281,7 @@ def _settle(item: Item, content: Any, **checked: Any) -> None:
 
 
 def _text_of(properties: Mapping[str, Any]) -> str:
-    """Return what a record says: its description and the like, and its other long
-    strings.
-    """
+    """Return a record's text: its description and the like, and other long strings."""
     values = (
         (key, part)
         for key, value in properties.items()
@@ -319,7 +306,7 @@ def to_nodes(
     balance: bool = True,
     executor: Executor = LOCAL,
 ) -> list[Node]:
-    """Turn items into nodes, in their order; two of one id are an `InvalidInput`.
+    """Turn items into nodes, in order; two with one id raise `InvalidInput`.
 
     Parameters
     ----------
@@ -336,39 +323,34 @@ def to_nodes(
     listed = (items if isinstance(items, Corpus) else Corpus(tuple(items))).items
     if not MIN_SEGMENT_ROWS <= rows_per_segment <= MAX_SEGMENT_ROWS:
         raise InvalidInput(
-            f"'rows_per_segment' is from 5 to 10, not {rows_per_segment!r}"
+            f"rows_per_segment: expected 5 to 10, got {rows_per_segment!r}"
         )
     documents = [item for item in listed if isinstance(item, Document)]
     texts, gpu = [document.text for document in documents], hasattr(chunker, "encoder")
-    whole = ([(0, len(text))] for text in texts)
+    whole_texts = ([(0, len(text))] for text in texts)
     spans = (
         chain(*executor.map(chunker.spans, batched(texts), gpu=gpu))
         if chunker
-        else whole
+        else whole_texts
     )
     nodes: dict[str, Node] = {}
     for item in listed:
         if isinstance(item, Table):
-            made = _segments(item, rows_per_segment, balance)
+            item_nodes = _segments(item, rows_per_segment, balance)
         elif isinstance(item, Document):
-            made = _chunks(item, next(spans), numbered=bool(chunker))
+            item_nodes = _chunks(item, next(spans), numbered=bool(chunker))
         elif isinstance(item, Record):
-            given = _given(item.properties)
-            made = [
-                Node(
-                    item.id,
-                    tuple(item.labels),
-                    item.name or given_name(given),
-                    item.text,
-                    given,
-                )
+            properties = _set_properties(item.properties)
+            name = item.name or given_name(properties)
+            item_nodes = [
+                Node(item.id, tuple(item.labels), name, item.text, properties)
             ]
         else:
             raise InvalidInput(
-                f"{type(item)!r} is no Document, Table or Record: graphret.read makes"
-                " these"
+                "expected a Document, Table or Record, as graphret.read makes them,"
+                f" got {type(item)!r}"
             )
-        for node in made:
+        for node in item_nodes:
             if node.id in nodes:
                 raise InvalidInput(
                     f"two items or chunks of them have the id {node.id!r}: give each"
@@ -379,35 +361,36 @@ def to_nodes(
 
 
 def to_edges(
-    edges: Iterable[Edge], nodes: Iterable[Node], known: Iterable[str] = ()
+    edges: Iterable[Edge], nodes: Iterable[Node], existing_ids: Iterable[str] = ()
 ) -> list[Edge]:
     """Return edges between items as edges between their nodes.
 
     An end that names a node stays; one that names a document or table becomes its first
-    chunk or segment; one in `known`, the ids of a graph that the nodes are added to,
-    stays. Any other end is an `InvalidInput`.
+    chunk or segment; one of `existing_ids`, those of a graph that the nodes are added
+    to, stays. Any other end raises `InvalidInput`.
     """
-    ends: dict[str, str] = {}
+    node_by_name: dict[str, str] = {}
     for node in nodes:
-        ends.setdefault(node.properties.get("source_id", node.id), node.id)
-        ends[node.id] = node.id
-    ends = {id_: id_ for id_ in known} | ends
-    made = []
+        node_by_name.setdefault(node.properties.get("source_id", node.id), node.id)
+        node_by_name[node.id] = node.id
+    node_by_name = {id_: id_ for id_ in existing_ids} | node_by_name
+    node_edges = []
     for edge in edges:
         require_edge(edge)
-        if missing := {edge.source, edge.target} - ends.keys():
+        if missing := {edge.source, edge.target} - node_by_name.keys():
             relation = f"{edge.source!r} -{edge.relation}-> {edge.target!r}"
             raise InvalidInput(
                 f"edge {relation}: there is no node or item {min(missing)!r}"
             )
-        made.append(replace(edge, source=ends[edge.source], target=ends[edge.target]))
-    return made
+        source, target = node_by_name[edge.source], node_by_name[edge.target]
+        node_edges.append(replace(edge, source=source, target=target))
+    return node_edges
 
 
 def _chunks(
     document: Document, spans: Sequence[Span], *, numbered: bool
 ) -> Iterable[Node]:
-    given = _given({"title": document.title, **document.metadata})
+    properties = _set_properties({"title": document.title, **document.metadata})
     for i, (start, end) in enumerate(spans or [(0, len(document.text))]):
         place = {
             "source_id": document.id,
@@ -419,15 +402,15 @@ def _chunks(
         yield Node(
             id_,
             ("Document",),
-            document.title or given_name(given),
+            document.title or given_name(properties),
             document.text[start:end],
-            given | place,
+            properties | place,
         )
 
 
 def _segments(table: Table, size: int, balance: bool) -> Iterable[Node]:
-    """Yield the segments of a table; one without rows has one, empty."""
-    given = _given(
+    """Yield the segments of a table; one without rows has one empty segment."""
+    properties = _set_properties(
         {**{name: getattr(table, name) for name in _FIELDS}, **table.metadata}
     )
     about = [table.title, table.section, table.introduction]
@@ -453,16 +436,14 @@ def _segments(table: Table, size: int, balance: bool) -> Iterable[Node]:
         yield Node(
             f"{table.id}#{i}",
             ("Table",),
-            table.title or given_name(given),
+            table.title or given_name(properties),
             text,
-            given | place | span,
+            properties | place | span,
         )
 
 
-def _given(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties that a user gave, those that graphret reads only where they
-    are set.
-    """
+def _set_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a user's properties without empty ones among those that graphret reads."""
     return {
         key: value
         for key, value in properties.items()

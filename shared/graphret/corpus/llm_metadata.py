@@ -1,5 +1,6 @@
-"""Metadata written by a language model, with rules to fall back on (SAGE, section 2.1 A
-and appendix G).
+"""Metadata written by a language model, with rules as the fallback.
+
+See the SAGE paper, section 2.1 A and appendix G.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from graphret.llm.structured import aask_json
 from graphret.types import Node
 
 _log = logging.getLogger(__name__)
-_PATIENCE = 20  # after how many failures in a row the rest is not asked
+_PATIENCE = 20  # give up after so many failures in a row
 #: Kinds of questions, by which tokens are counted (SAGE, table 16).
 PASSAGE, TABLE = "passage", "table"
 #: The longest answer, in tokens.
@@ -38,8 +39,10 @@ MAX_TOKENS = 4_096
 
 @dataclass(slots=True)
 class LLMReport:
-    """Questions that a model was asked, those that failed and why the last did, nodes
-    that fell back on the rules, and tokens, also of passages and tables apart.
+    """Counts of questions asked and failed, and of nodes that fell back on the rules.
+
+    `last_failure` says why the last question failed; `by_kind` has the tokens of
+    passages and tables apart.
     """
 
     asked: int = 0
@@ -63,23 +66,22 @@ def kind_of(node: Node) -> str:
 
 @dataclass
 class LLMMetadata(MetadataExtractor):
-    """Asks a model about every node; what it fails on is described by
-    `HeuristicMetadata`, and counted in `report`.
+    """Asks a model about every node, with `HeuristicMetadata` where the model fails.
 
-    After twenty failures in a row the rest is not asked. Node text is quoted to the
-    model as untrusted data, and the answer is untrusted in turn: it is validated,
-    cleaned and cut to size, and ends in nothing but properties.
+    `report` counts the failures; after twenty in a row the model is not asked again.
+    Node text is quoted to the model as untrusted data, and the answer is untrusted in
+    turn: it is validated, cleaned and cut to size, and becomes nothing but properties.
 
     Parameters
     ----------
     concurrency
         The most requests in flight.
     cache
-        A folder that keeps each answer as it comes, by content, model and prompt
-        version, so that a run that was killed goes on where it was, and unchanged nodes
-        cost nothing; `None` keeps nothing.
+        A folder that keeps each answer as it arrives, by content, model and prompt
+        version, so that a killed run resumes where it was and unchanged nodes cost
+        nothing; `None` keeps nothing.
     progress
-        Called with how many questions are done, and how many there are, while a model
+        Called with the number of questions done, and of all questions, while the model
         is asked.
     prompt
         What is asked, `DEFAULT_PROMPT` or `PAPER_PROMPT` of
@@ -115,7 +117,7 @@ class LLMMetadata(MetadataExtractor):
         if len(answers) < len({*keys}):
             rules = HeuristicMetadata().extract(nodes, executor)
         return [
-            answers[key].known(nodes[i]) if key in answers else rules[i]
+            answers[key].as_properties(nodes[i]) if key in answers else rules[i]
             for i, key in enumerate(keys)
         ]
 
@@ -143,7 +145,7 @@ class LLMMetadata(MetadataExtractor):
     async def _ask(
         self, questions: Mapping[str, Node], answers: dict[str, Answer]
     ) -> None:
-        """Ask the model what has no answer yet."""
+        """Ask the model the questions that have no answer yet."""
         cache = AnswerCache(self.cache) if self.cache is not None else None
         report, remaining = (
             self.report,

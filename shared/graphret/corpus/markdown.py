@@ -1,7 +1,6 @@
-"""The structure of a text in Markdown or HTML: its front matter, its headings, and what
-of it is code or a comment.
+"""The structure of Markdown or HTML: front matter, headings, code and comments.
 
-Every pattern here takes time in proportion to the text, whatever that holds.
+Every pattern here takes time linear in the text, whatever that contains.
 """
 
 from __future__ import annotations
@@ -23,14 +22,13 @@ _FRONT_MATTER = re.compile(
     r"(?:(?<=\n)|\n)(?:(?P=mark)|\.\.\.)[ \t\r]*+(?:\n|\Z)",
     re.DOTALL,
 )
-#: Longer ones are data; libraries would take minutes to read them.
+#: Longer front matter is data; libraries would take minutes to read it.
 _LONGEST_FRONT_MATTER = 20_000
-#: A heading with more marks and addresses around its name than this is none.
+#: A longer heading, with its markup and addresses, does not count as one.
 _LONGEST_RAW = 5_000
 _TITLE_LINE = re.compile(r"^title[ \t]*+:[ \t]*+(.+)$", re.MULTILINE | re.IGNORECASE)
 
-# A fence ends at one of its marks, as many or more; a comment that nothing closes is
-# none.
+# A fence ends at a line of as many of its marks or more; an unclosed comment is none.
 _HIDDEN = re.compile(
     r"^ {0,3}(?P<fence>`{3,}+(?![^\n]*`)|~{3,}+)[^\n]*"
     r"(?:.*?^ {0,3}(?P=fence)[`~]*+[ \t\r]*+$|.*)"
@@ -46,8 +44,9 @@ _HEADING = re.compile(
 
 
 class Heading(NamedTuple):
-    """A heading of a text: where it begins, its level from 1 (0 for a title of the
-    whole), its name, and the heading that it stands under.
+    """A heading: its start, its level, its name, and the heading that it is under.
+
+    The level counts from 1; it is 0 for a title of the whole text.
     """
 
     start: int
@@ -57,34 +56,36 @@ class Heading(NamedTuple):
 
 
 def headings(text: str) -> list[Heading]:
-    """Return the headings of Markdown or HTML, in order; those in fenced code and in
-    comments are none, front matter's title is one.
+    """Return the headings of Markdown or HTML, in order.
+
+    The title in front matter counts; headings in fenced code and comments do not.
     """
-    found: list[Heading] = []
+    headings_so_far: list[Heading] = []
     for start, level, raw in _raw_headings(text):
         if name := _name_of(raw) if len(raw) <= _LONGEST_RAW else "":
-            above = found[-1] if found else None
+            above = headings_so_far[-1] if headings_so_far else None
             while above is not None and above.level >= level:
                 above = above.above
-            found.append(Heading(start, level, name, above))
-    return found
+            headings_so_far.append(Heading(start, level, name, above))
+    return headings_so_far
 
 
-def title_among(found: Sequence[Heading]) -> str:
-    """Return that of a text's headings which is its title, the first of the first
-    level; empty where there is none.
+def title_among(text_headings: Sequence[Heading]) -> str:
+    """Return the title among a text's headings: the first top-level one, or empty."""
+    return next((heading.name for heading in text_headings if heading.level <= 1), "")
+
+
+def section_at(
+    text_headings: Sequence[Heading], start: int, end: int, title: str
+) -> str:
+    """Return the path of headings above `start`, or of the first one before `end`.
+
+    The title is not part of it.
     """
-    return next((heading.name for heading in found if heading.level <= 1), "")
-
-
-def section_at(found: Sequence[Heading], start: int, end: int, title: str) -> str:
-    """Return the path of headings, without the title, under which the text from `start`
-    begins, or that of the first heading in it.
-    """
-    at = bisect_right(found, start, key=attrgetter("start"))
-    if not found or (at == 0 and found[0].start >= end):
+    at = bisect_right(text_headings, start, key=attrgetter("start"))
+    if not text_headings or (at == 0 and text_headings[0].start >= end):
         return ""
-    heading: Heading | None = found[max(at - 1, 0)]
+    heading: Heading | None = text_headings[max(at - 1, 0)]
     names: list[str] = []
     while heading is not None:
         names.insert(0, heading.name)
@@ -93,7 +94,7 @@ def section_at(found: Sequence[Heading], start: int, end: int, title: str) -> st
 
 
 def outside_code(text: str) -> str:
-    """Return a text with blanks in place of fenced code and of comments."""
+    """Return a text with fenced code and comments blanked out."""
     return _HIDDEN.sub(_blanks, text)
 
 
@@ -103,12 +104,12 @@ def _blanks(hidden: re.Match[str]) -> str:
 
 
 def running_text(text: str) -> str:
-    """Return a text without its front matter and the tags of HTML."""
+    """Return a text without front matter and HTML tags."""
     return TAG.sub(" ", _FRONT_MATTER.sub("", text, count=1))
 
 
 def _raw_headings(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield where each heading begins, its level, and its text as it is written."""
+    """Yield the start, the level and the raw text of each heading."""
     front = _FRONT_MATTER.match(text)
     if front:
         yield 0, 0, _front_title(front["mark"], front["fields"])
@@ -122,9 +123,7 @@ def _raw_headings(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _without_closing(line: str) -> str:
-    """Return the text of a heading without the number signs that may close it; that of
-    “C#” stays.
-    """
+    """Return the text of a heading without closing number signs; “C#” keeps its own."""
     bare = line.rstrip()
     name = bare.rstrip("#")
     return name.rstrip() if not name or name[-1] in " \t" else bare
@@ -139,18 +138,18 @@ def _front_title(mark: str, fields: str) -> str:
     """Return the title in front matter, YAML or, between ``+++``, TOML."""
     if len(fields) > _LONGEST_FRONT_MATTER:
         return ""
-    given: Any
+    parsed: Any
     try:
-        # The base loader leaves every value the text that it is: 1984, Yes.
+        # The base loader leaves every value as text: 1984, Yes.
         toml = mark == "+++"
-        given = tomllib.loads(fields) if toml else yaml.load(fields, yaml.BaseLoader)
+        parsed = tomllib.loads(fields) if toml else yaml.load(fields, yaml.BaseLoader)
     except (ValueError, RecursionError, yaml.YAMLError):
-        # Most often an unquoted title with a colon in it, which is no YAML.
+        # Usually an unquoted title with a colon in it, which is not valid YAML.
         line = _TITLE_LINE.search(fields)
         return line[1].strip() if line else ""
     titles = (
         value
-        for key, value in (given.items() if isinstance(given, Mapping) else ())
+        for key, value in (parsed.items() if isinstance(parsed, Mapping) else ())
         if str(key).lower() == "title" and isinstance(value, str)
     )
     return next(titles, "")

@@ -1,6 +1,4 @@
-"""What is known about a node besides its text: the contract of whoever finds it out,
-and the rules that do so.
-"""
+"""Metadata of nodes: the protocol of extractors, and one that works by rules."""
 
 from __future__ import annotations
 
@@ -19,13 +17,13 @@ from graphret.executors import LOCAL, Executor, batched
 from graphret.linking.bearers import with_bearers
 from graphret.linking.gazetteer import Gazetteer
 from graphret.stopwords import FUNCTION_WORDS
-from graphret.text import Token, normalize_name, tokenize
+from graphret.text import Token, alias_list, normalize_name, tokenize
 from graphret.text import words as words_of
 from graphret.types import Node
 
 EXTRACTED = "extracted"
-"""The property that lists what an extractor filled of a node, its ``name`` included, so
-that it may fill it again."""
+"""The property that lists the fields that an extractor filled, ``name`` included, so
+that it may fill them again."""
 
 _MONTHS = frozenset(
     "january february march april may june july august september october november"
@@ -40,9 +38,9 @@ _CONNECTORS = frozenset(
     "of the de la le les von van der den du del della di da dos al el bin ibn und"
     " for".split()
 )
-# A phrase in the shapes of its words (in capitals, a stop word in these, digits,
-# connectors, others), each behind that of the gap before it: a space, what joins, what
-# stands behind an initial, or what parts.
+# A phrase by the shapes of its words (U capitalised, T a capitalised stop word, D
+# digits, C a connector, O any other), each after the shape of the gap before it (s a
+# space, j a joiner, i behind an initial, x a separator).
 _PHRASE = re.compile("U(?:[sji][UT]|sD|(?:sC){1,3}(?:sU|j[UT]))*")
 _GAPS = {" ": "s", "-": "j", "'": "j", "’": "j", " & ": "j"}
 _BRACKETS = re.compile(r"(?<!\s)\s*+[(\[][^()\[\]]*[)\]]\s*")
@@ -54,20 +52,20 @@ _LEAD_CHARS, _TOPIC_WORDS, _MAX_CELL_WORDS, MAX_NAMES = 600, 30, 8, 100
 
 
 class MetadataExtractor(Protocol):
-    """Finds out what SAGE knows of chunks, segments and records (section 2.1 A), as
-    properties of nodes.
+    """Extracts the metadata of chunks, segments and records (SAGE, section 2.1 A).
 
-    They are ``topic``, ``title``, ``summary`` and, of a table, ``description``; the
-    lists ``entities`` (names of what is mentioned) and ``events`` (a sentence each);
-    ``relationships``, lists of subject, relation and object; and
-    ``column_descriptions`` by the names of columns. What is empty is unknown.
+    The metadata become properties of nodes: ``topic``, ``title``, ``summary`` and, of a
+    table, ``description``; the lists ``entities`` (names of what is mentioned) and
+    ``events`` (a sentence each); ``relationships``, lists of subject, relation and
+    object; and ``column_descriptions`` by the names of columns. Empty fields are
+    unknown.
 
     Attributes
     ----------
     corpus_wide
-        Whether a node's metadata depends on the other nodes of the call, as it does
-        where the corpus' own titles are looked for; if so, an update that adds nodes
-        may change the metadata of old ones.
+        Whether a node's metadata depends on the other nodes of the call, as it does for
+        an extractor that looks for the corpus' own titles. If so, an update that adds
+        nodes may change the metadata of old ones.
     """
 
     corpus_wide: bool
@@ -77,8 +75,8 @@ class MetadataExtractor(Protocol):
     ) -> list[dict[str, Any]]:
         """Return the metadata of each node, in their order.
 
-        An extractor whose work can be cut into blocks maps a function over them on the
-        executor; any other leaves the executor alone.
+        An extractor whose work can be split maps a function over blocks of nodes on the
+        executor; others ignore the executor.
         """
         ...
 
@@ -88,8 +86,8 @@ def describe(
 ) -> list[Node]:
     """Return the nodes with their metadata among their properties.
 
-    What the user gave wins over what is extracted. A field that an earlier call filled
-    is filled anew.
+    What the user gave wins over extracted values. Fields that an earlier call filled
+    are filled anew.
     """
     bare = [*undescribed(nodes)]
     return _described(bare, extractor.extract(bare, executor))
@@ -100,8 +98,9 @@ def described(
     extractor: MetadataExtractor | None,
     executor: Executor = LOCAL,
 ) -> tuple[Sequence[Node], CorpusNames | None]:
-    """Return the nodes of a corpus with their metadata, and the names that these depend
-    on, where they depend on nothing else of other nodes.
+    """Return nodes with their metadata, and the corpus names behind it.
+
+    The names are `None` where the metadata depend on more of other nodes than names.
     """
     if extractor is None:
         return nodes, None
@@ -114,16 +113,14 @@ def described(
 def describe_by(
     nodes: Sequence[Node], names: CorpusNames, executor: Executor = LOCAL
 ) -> list[Node]:
-    """Return the nodes as `describe` does with `HeuristicMetadata`, for a corpus of
-    known names.
-    """
+    """Return the nodes with `HeuristicMetadata`, given the names of the corpus."""
     bare = [*undescribed(nodes)]
     extracted = executor.map(names, batched(bare))
     return _described(bare, [*chain.from_iterable(extracted)])
 
 
 def undescribed(nodes: Iterable[Node]) -> Iterator[Node]:
-    """Yield nodes without what an extractor filled."""
+    """Yield nodes without the fields that an extractor filled."""
     return (without(node, EXTRACTED) for node in nodes)
 
 
@@ -134,40 +131,40 @@ def _described(bare: Sequence[Node], extracted: Sequence[dict[str, Any]]) -> lis
     ]
 
 
-def filled(node: Node, found: Mapping[str, Any], name: str, listing: str) -> Node:
-    """Return a node with the properties and the name that it lacks, which its property
-    `listing` lists.
+def filled(node: Node, metadata: Mapping[str, Any], name: str, listing: str) -> Node:
+    """Return a node with missing properties and name filled in.
+
+    Its property `listing` lists what was filled.
     """
-    given = node.properties
+    properties = node.properties
     empty: tuple[object, ...] = (None, "", [], {})
     new = {
         key: value
-        for key, value in found.items()
-        if value not in empty and given.get(key) in empty
+        for key, value in metadata.items()
+        if value not in empty and properties.get(key) in empty
     }
     keys = [
-        *given.get(listing, ()),
+        *properties.get(listing, ()),
         *new,
         *(["name"] if name and not node.name else []),
     ]
     return replace(
         node,
         name=node.name or name,
-        properties={**given, **new, listing: keys} if keys else given,
+        properties={**properties, **new, listing: keys} if keys else properties,
     )
 
 
 def without(node: Node, listing: str, keep: Sequence[str] = ()) -> Node:
-    """Return a node without what `filled` gave it, by its property `listing`, but for
-    some that it keeps.
+    """Return a node without what `filled` gave it, except for the keys to `keep`.
+
+    The property `listing` lists what was filled.
     """
     listed = node.properties.get(listing, ())
-    gone = {listing, *listed} - {
-        "name",
-        *keep,
-    }  # the name stands for the node's, not for a property
+    # "name" stands for the node's name, not for a property.
+    removed = {listing, *listed} - {"name", *keep}
     properties = {
-        key: value for key, value in node.properties.items() if key not in gone
+        key: value for key, value in node.properties.items() if key not in removed
     }
     return replace(
         node, name="" if "name" in listed else node.name, properties=properties
@@ -178,12 +175,12 @@ def without(node: Node, listing: str, keep: Sequence[str] = ()) -> Node:
 class HeuristicMetadata(MetadataExtractor):
     """Topic, title and entities by rules.
 
-    The topic is the first sentence, behind the title unless it says it. Entities are
-    the titles, names and aliases of the corpus where a text or cell says them (longest
+    The topic is the first sentence, after the title unless the sentence has it.
+    Entities are the titles, names and aliases of the corpus in a text or cell (longest
     first; a single word only where it is capitalised, in scripts that have case), then
-    phrases in capitals, then cells that are neither numbers nor dates. A name with a
-    bracket behind it ("Mercury (planet)") is also looked for without. A node has at
-    most 100 entities.
+    capitalised phrases, then cells that are neither numbers nor dates. A name with a
+    bracket ("Mercury (planet)") is also found without it. A node has at most 100
+    entities.
     """
 
     corpus_wide: bool = True
@@ -197,24 +194,23 @@ class HeuristicMetadata(MetadataExtractor):
 
 
 def depends_on_names_alone(extractor: MetadataExtractor) -> bool:
-    """Whether the metadata of a node depend on other nodes by what these are called:
-    then `describe_by` says them.
+    """Whether an extractor uses nothing but the names of other nodes.
+
+    Then `describe_by` gives the same metadata.
     """
     rules = isinstance(extractor, HeuristicMetadata)
     return rules and type(extractor).extract is HeuristicMetadata.extract
 
 
 def named_by_lead(node: Node) -> bool:
-    """Whether `HeuristicMetadata` made the name of a node of its own first words, for
-    want of another.
-    """
+    """Whether `HeuristicMetadata` named a node by its own first words."""
     return "name" in node.properties.get(EXTRACTED, ()) and node.name == _name_of_lead(
         _lead(node.text)
     )
 
 
 def _lead(text: str) -> str:
-    """Return the first sentence of a text, without what stands in brackets."""
+    """Return the first sentence of a text, without brackets."""
     head = _HEADINGS.sub("", running_text(text[: 4 * _LEAD_CHARS])[:_LEAD_CHARS])
     start, end = next(split_sentences(head), (0, 0))
     return " ".join(_BRACKETS.sub(" ", head[start:end]).split()[:_TOPIC_WORDS]).rstrip(
@@ -230,36 +226,41 @@ def _name_of_lead(lead: str) -> str:
 
 
 def _of_text(node: Node, names: CorpusNames) -> dict[str, Any]:
-    title, given = node.name or str(node.properties.get("title") or ""), node.properties
+    properties = node.properties
+    title = node.name or str(properties.get("title") or "")
     lead = _lead(node.text)
-    found, made = [*_bearers(node), *names.in_text(node.text)], ""
+    entities, title_from_lead = [*_title_names(node), *names.in_text(node.text)], ""
     if node.label == "Document":
-        made = _name_of_lead(lead)
+        title_from_lead = _name_of_lead(lead)
     else:
         values = (
             part
-            for value in given.values()
+            for value in properties.values()
             for part in (value if isinstance(value, list) else [value])
         )
-        found += [
+        entities += [
             value for value in values if isinstance(value, str) and _is_textual(value)
         ]
     bare = normalize_name(_BRACKETS.sub(" ", title))
-    says_title = not title or (bare and bare in normalize_name(lead))
-    topic = lead if lead and says_title else f"{title}: {lead}" if lead else title
-    return {"topic": topic, "title": "" if title else made, "entities": distinct(found)}
+    has_title = not title or (bare and bare in normalize_name(lead))
+    topic = lead if lead and has_title else f"{title}: {lead}" if lead else title
+    return {
+        "topic": topic,
+        "title": "" if title else title_from_lead,
+        "entities": distinct(entities),
+    }
 
 
 def _of_table(node: Node, names: CorpusNames) -> dict[str, Any]:
-    given = node.properties
+    properties = node.properties
     about = [
         text
         for key in ("section", "introduction")
-        for text in names.in_text(str(given.get(key) or ""))
+        for text in names.in_text(str(properties.get(key) or ""))
     ]
     cells = [
         name
-        for row in given["table_rows"]
+        for row in properties["table_rows"]
         for cell in row
         for name in names.in_cell(cell)
     ]
@@ -267,12 +268,12 @@ def _of_table(node: Node, names: CorpusNames) -> dict[str, Any]:
         filter(
             None,
             (
-                node.name or str(given.get("title") or ""),
-                str(given.get("section") or ""),
+                node.name or str(properties.get("title") or ""),
+                str(properties.get("section") or ""),
             ),
         )
     )
-    columns = ", ".join(filter(None, given.get("table_header") or ()))
+    columns = ", ".join(filter(None, properties.get("table_header") or ()))
     return {
         "topic": ": ".join(filter(None, (heading, columns))),
         "description": (
@@ -280,119 +281,119 @@ def _of_table(node: Node, names: CorpusNames) -> dict[str, Any]:
             if columns
             else ""
         ),
-        "entities": distinct([*_bearers(node), *about, *cells]),
+        "entities": distinct([*_title_names(node), *about, *cells]),
     }
 
 
 class CorpusNames:
-    """The names of a corpus, and what else in a text looks like one.
+    """The names of a corpus, and phrases in texts that look like names.
 
-    It is never changed once made; `changed` makes the next. Of those who bear a name
-    the first by id says how it is spelled.
+    It is immutable; `changed` makes a new one. Of the nodes with a name the first by id
+    determines its spelling.
 
     Parameters
     ----------
-    bearers
-        By its words, who bears a name: their ids, and how each spells it.
+    nodes_by_name
+        By the words of a name, the ids of its nodes, and how each spells it.
     """
 
     def __init__(
         self,
-        bearers: Mapping[str, tuple[tuple[str, str], ...]] | None = None,
+        nodes_by_name: Mapping[str, tuple[tuple[str, str], ...]] | None = None,
         gazetteer: Gazetteer | None = None,
     ) -> None:
-        self._bearers = bearers or {}
-        self._gazetteer = gazetteer or Gazetteer(self._bearers)
+        self._nodes_by_name = nodes_by_name or {}
+        self._gazetteer = gazetteer or Gazetteer(self._nodes_by_name)
         self.in_cell = cache(self._in_cell)  # cells repeat
 
     def changed(
         self, gone: Iterable[Node], come: Iterable[Node]
     ) -> tuple[CorpusNames, list[list[str]]]:
-        """Return the names when some nodes go and others come, and the words of those
-        that nobody bore before, nobody bears now, or that are spelled otherwise.
+        """Return the names after some nodes go and others come, and what changed.
+
+        The changes are the words of names that are new, gone or spelled differently.
         """
-        left, new = (
+        removed, added = (
             [(key, (node.id, name)) for node in nodes for key, name in _keys(node)]
             for nodes in (gone, come)
         )
-        bearers = with_bearers(self._bearers, left, new)
+        nodes_by_name = with_bearers(self._nodes_by_name, removed, added)
         gazetteer, differ = copy(self._gazetteer), list[list[str]]()
-        for key in dict.fromkeys(key for key, _ in (*left, *new)):
+        for key in dict.fromkeys(key for key, _ in (*removed, *added)):
             before, after = (
-                {name for _, name in of.get(key, ())[:1]}
-                for of in (self._bearers, bearers)
+                {name for _, name in table.get(key, ())[:1]}
+                for table in (self._nodes_by_name, nodes_by_name)
             )
             if before != after:
                 differ.append(key.split())
                 (gazetteer.add if after else gazetteer.discard)(key)
-        return CorpusNames(bearers, gazetteer), differ
+        return CorpusNames(nodes_by_name, gazetteer), differ
 
-    def __reduce__(self) -> Any:  # one who bears each name goes to other processes
-        first = {key: bearers[:1] for key, bearers in self._bearers.items()}
+    def __reduce__(self) -> Any:
+        # Other processes need only the node that spells each name.
+        first = {key: nodes[:1] for key, nodes in self._nodes_by_name.items()}
         return CorpusNames, (first,)
 
     def __call__(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
         """Return the metadata of each node."""
         return [
-            (_of_table if "table_rows" in one.properties else _of_text)(one, self)
-            for one in nodes
+            (_of_table if "table_rows" in node.properties else _of_text)(node, self)
+            for node in nodes
         ]
 
     def in_text(self, text: str) -> list[str]:
-        """Return the names of the corpus and the capitalised phrases in a text, in
-        order of appearance.
-        """
+        """Return the corpus names and capitalised phrases in a text, in order."""
         tokens = tokenize(text)
         phrases = set(_phrases(text, tokens))
         inside = {i for start, end in phrases for i in range(start, end)}
-        found = {span: text[slice(*span)] for span in phrases}
-        for name, is_single, start, end in self._known(text, tokens):
+        name_by_span = {span: text[slice(*span)] for span in phrases}
+        for name, is_single, start, end in self._corpus_names_in(text, tokens):
             if not (is_single and start in inside and (start, end) not in phrases):
-                found[start, end] = name
-        return [found[span] for span in sorted(found)]
+                name_by_span[start, end] = name
+        return [name_by_span[span] for span in sorted(name_by_span)]
 
     def _in_cell(self, cell: str) -> list[str]:
         """Return the cell, if it can be a name, and the names of the corpus in it."""
-        own = [cell.strip()] if _is_textual(cell) else []
-        return own + [name for name, *_ in self._known(cell, tokenize(cell))]
+        cell_name = [cell.strip()] if _is_textual(cell) else []
+        corpus_names = self._corpus_names_in(cell, tokenize(cell))
+        return cell_name + [name for name, *_ in corpus_names]
 
-    def _known(
+    def _corpus_names_in(
         self, text: str, tokens: Sequence[Token]
     ) -> Iterator[tuple[str, bool, int, int]]:
-        """Yield the names in a text, whether each is a single word, and where it is."""
+        """Yield corpus names in a text, whether each is one word, and its place."""
         words = [word for word, _, _ in tokens]
         for match in self._gazetteer.find_words(words):
             key = " ".join(words[match.start : match.end])
             start, end = tokens[match.start][1], tokens[match.end - 1][2]
             is_single = match.end - match.start == 1
             if not (is_single and text[start:end].islower()):
-                yield self._bearers[key][0][1], is_single, start, end
+                yield self._nodes_by_name[key][0][1], is_single, start, end
 
 
 def _keys(node: Node) -> Iterator[tuple[str, str]]:
-    """Yield what a node is called that can be a name: its words, and its spelling."""
-    for name in _bearers(node):
+    """Yield the words and the spelling of each title that can be a name in texts."""
+    for name in _title_names(node):
         if _can_be_name(normalize_name(name).split()):
             yield " ".join(words_of(name)), name
 
 
-def _bearers(node: Node) -> Iterator[str]:
-    """Yield what a node is called, each name also without the bracket behind it."""
-    aliases = node.properties.get("aliases")
-    for name in (
-        node.name,
-        node.properties.get("title"),
-        *(aliases if isinstance(aliases, list) else [aliases]),
-    ):
-        if isinstance(name, str) and name:
-            yield from dict.fromkeys(
-                filter(None, (name, _BRACKETS.sub(" ", name).strip()))
-            )
+def _title_names(node: Node) -> Iterator[str]:
+    """Yield the names that a node adds to those of the corpus, as entities of texts.
+
+    This is the question that metadata ask: a title counts beside name and aliases, and
+    each also without brackets of any kind. For the names by which other texts refer to
+    a node see `graphret.sage.names.reference_names`.
+    """
+    titles = alias_list([node.name, node.properties.get("title")])
+    for name in (*titles, *alias_list(node.properties.get("aliases"))):
+        yield from dict.fromkeys(filter(None, (name, _BRACKETS.sub(" ", name).strip())))
 
 
 def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """Yield the capitalised phrases of a text; a lone word that begins a sentence
-    counts if it occurs elsewhere.
+    """Return the places of the capitalised phrases in a text.
+
+    A single word that begins a sentence counts if it also occurs elsewhere.
     """
     shape, before, initial = "", 0, False
     for word, start, end in tokens:
@@ -409,42 +410,42 @@ def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
                 else "O"
             )
         before, initial = end, end - start == 1
-    found = [
+    phrases = [
         tokens[match.start() // 2 : match.end() // 2]
         for match in _PHRASE.finditer(shape)
     ]
-    found = [one for one in found if _can_be_name([word for word, _, _ in one])]
+    phrases = [
+        phrase for phrase in phrases if _can_be_name([word for word, _, _ in phrase])
+    ]
     doubtful = [
-        len(one) == 1
-        and _BEGINS_SENTENCE.search(text[max(0, one[0][1] - 3) : one[0][1]])
-        for one in found
+        len(phrase) == 1
+        and _BEGINS_SENTENCE.search(text[max(0, phrase[0][1] - 3) : phrase[0][1]])
+        for phrase in phrases
     ]
     elsewhere = {
         word
-        for one, doubt in zip(found, doubtful, strict=True)
+        for phrase, doubt in zip(phrases, doubtful, strict=True)
         if not doubt
-        for word, _, _ in one
+        for word, _, _ in phrase
     }
     sure = (
-        one
-        for one, doubt in zip(found, doubtful, strict=True)
-        if not doubt or one[0][0] in elsewhere
+        phrase
+        for phrase, doubt in zip(phrases, doubtful, strict=True)
+        if not doubt or phrase[0][0] in elsewhere
     )
-    return ((one[0][1], one[-1][2]) for one in sure)
+    return ((phrase[0][1], phrase[-1][2]) for phrase in sure)
 
 
 def _can_be_name(words: Sequence[str]) -> bool:
-    speaks = any(
+    has_content = any(
         word not in FUNCTION_WORDS and word not in _MONTHS and not word.isdigit()
         for word in words
     )
-    return speaks and sum(map(len, words)) > 1
+    return has_content and sum(map(len, words)) > 1
 
 
 def _is_textual(cell: str) -> bool:
-    """Whether a cell is in few words, most of its characters letters, and neither a
-    date, a number nor empty talk.
-    """
+    """Whether a cell is a few words, mostly letters, and no date, number or filler."""
     words, letters = (
         normalize_name(_BRACKETS.sub(" ", cell)).split(),
         sum(map(str.isalpha, cell)),
@@ -459,8 +460,9 @@ def _is_textual(cell: str) -> bool:
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """Return names without those that only case, accents or punctuation tell from an
-    earlier one, 100 at most.
+    """Return at most 100 names that differ in more than case, accents and punctuation.
+
+    Of equal ones the first stays.
     """
     first: dict[str, str] = {}
     for name in names:

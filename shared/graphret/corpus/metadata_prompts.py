@@ -35,7 +35,7 @@ _Text = Annotated[str, AfterValidator(_line)]
 class Answer(BaseModel, coerce_numbers_to_str=True):
     """What a model answers about a passage or a table."""
 
-    def known(self, node: Node) -> dict[str, Any]:
+    def as_properties(self, node: Node) -> dict[str, Any]:
         """Return it as properties of the node."""
         raise NotImplementedError
 
@@ -153,7 +153,7 @@ class Description(Answer):
     relationships: list[_Relationship] = []
     columns: list[_Column] = []
 
-    def known(self, node: Node) -> dict[str, Any]:
+    def as_properties(self, node: Node) -> dict[str, Any]:
         header = node.properties.get("table_header") or ()
         described = {column.name: column.description for column in self.columns}
         stated = [
@@ -224,7 +224,7 @@ class TableFields(Answer):
     col_format: dict[_Name, _Text] = {}
     entities: dict[_Name, _TableEntity] = {}
 
-    def known(self, node: Node) -> dict[str, Any]:
+    def as_properties(self, node: Node) -> dict[str, Any]:
         details = {name: one.model_dump() for name, one in self.entities.items()}
         return {
             "title": self.table_title,
@@ -254,7 +254,7 @@ class PassageFields(Answer):
     timeline: list[_Text] = []
     topic: _Text
 
-    def known(self, node: Node) -> dict[str, Any]:
+    def as_properties(self, node: Node) -> dict[str, Any]:
         details = {name: one.details for name, one in self.entities.items()}
         events = [
             _line(f"{event.date + ': ' if event.date else ''}{name}. {event.details}")

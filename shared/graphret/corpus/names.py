@@ -1,9 +1,9 @@
-"""What a source is called: one rule, whichever way it came in.
+"""The name of a source: one rule for all ways into the corpus.
 
-A title in the metadata, or in front matter; else the heading that is the title; else
-the stem of the file's name; else, by `HeuristicMetadata`, the lead sentence. A name is
-text alone: no HTML, no Markdown, no file extension. A further heading is no name by
-itself but one of its page: “Page › Heading”.
+It is the title in the metadata or in front matter; else the heading that is the title;
+else the stem of the file's name; else, by `HeuristicMetadata`, the lead sentence. A
+name is plain text, without HTML, Markdown or a file extension. A further heading is
+named after its page: “Page › Heading”.
 """
 
 from __future__ import annotations
@@ -66,9 +66,7 @@ _TITLE_LINES, _TITLE_WORDS = 12, 15
 
 
 def clean_name(text: object) -> str:
-    """Return a text as a name, without marks of Markdown and HTML and a file's
-    extension; empty where it is none.
-    """
+    """Return a text as a name, without markup and file extension, or empty."""
     name = text if isinstance(text, str) else ""
     if _ANY_MARK.search(name):
         for pattern, plain in _MARKS:
@@ -78,40 +76,34 @@ def clean_name(text: object) -> str:
 
 
 def given_title(metadata: Mapping[str, Any]) -> str:
-    """Return the title that the metadata of a document or chunk gives, empty where it
-    gives none.
-    """
+    """Return the title in the metadata of a document or chunk, or an empty string."""
     return next(
         (name for key in _TITLE_KEYS if (name := clean_name(metadata.get(key)))), ""
     )
 
 
 def given_heading(metadata: Mapping[str, Any]) -> str:
-    """Return the heading of the first level that a splitter by headings wrote into the
-    metadata of a chunk.
+    """Return the top-level heading that a splitter wrote into a chunk's metadata.
 
-    It is the title of the page or, further down on it, one of its sections.
+    It is the title of the page or, further down, one of its sections.
     """
     return clean_name(metadata.get(_HEADING_KEY))
 
 
 def given_name(metadata: Mapping[str, Any]) -> str:
-    """Return the name that metadata give by themselves: the title, else the heading of
-    the first level.
-    """
+    """Return the name in the metadata: the title, else the top-level heading."""
     return given_title(metadata) or given_heading(metadata)
 
 
 def name_on_page(page: str, heading: str) -> str:
-    """Return what a part of a page is called that has a heading of its own: “Page ›
-    Heading”.
-    """
+    """Return the name of a part of a page with its own heading: “Page › Heading”."""
     return page if heading in ("", page) else f"{page} › {heading}"
 
 
 def given_section(metadata: Mapping[str, Any]) -> str:
-    """Return the path of headings that a splitter by headings wrote into the metadata,
-    without the title.
+    """Return the path of headings that a splitter wrote into the metadata.
+
+    The title is not part of it.
     """
     return " > ".join(
         name for key in _SECTION_KEYS if (name := clean_name(metadata.get(key)))
@@ -119,23 +111,22 @@ def given_section(metadata: Mapping[str, Any]) -> str:
 
 
 def file_of(metadata: Mapping[str, Any]) -> str:
-    """Return the path or address that the metadata name, empty where they name none;
-    ``source`` may be no path.
+    """Return the path or address in the metadata, or an empty string.
+
+    ``source`` counts only where it looks like a path.
     """
-    named = (
+    files = (
         (key, value)
         for key in _FILE_KEYS
         if isinstance(value := metadata.get(key), str) and value
     )
     return next(
-        (value for key, value in named if key != "source" or _PATH.search(value)), ""
+        (value for key, value in files if key != "source" or _PATH.search(value)), ""
     )
 
 
 def stem_of(file: str) -> str:
-    """Return the name in a file's path or an address; empty where it says nothing:
-    ``index``, ``README``, a number.
-    """
+    """Return the name in a path or address; empty for ``index``, numbers and such."""
     path = unquote(urlsplit(file).path) if "://" in file else file
     stem = _EXTENSION.sub("", PurePosixPath(path.replace("\\", "/")).name)
     name = clean_name(stem if " " in stem else stem.replace("_", " ").replace("-", " "))
@@ -143,8 +134,9 @@ def stem_of(file: str) -> str:
 
 
 def title_of_pdf(file: str, text: str) -> str:
-    """Return the title on the first page of a PDF whose file has no telling name: its
-    first line that reads like one; empty for other files.
+    """Return the title on the first page of a PDF whose file name says nothing.
+
+    It is the first line that reads like a title. For other files it is empty.
     """
     if not file.lower().endswith(".pdf") or stem_of(file):
         return ""

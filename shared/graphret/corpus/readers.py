@@ -1,4 +1,4 @@
-"""Files, objects and the documents of a framework's loader become a `Corpus`."""
+"""Read files, objects and the documents of a framework's loader into a `Corpus`."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _TABLE = re.compile(r"/table-\d+$")
 _SUFFIX = re.compile(r"\.[^./\\]+")
 
 Reader: TypeAlias = Callable[[Path, str], Iterable[Item | Edge]]
-"""Reads the file at a path; the id is that which a document of it should have."""
+"""Reads the file at a path; the id is the one that its document should have."""
 
 _FileReader: TypeAlias = Callable[[Path, str, FileOptions], Iterable[Item | Edge]]
 
 #: The entry points by which an installed package registers readers.
 READERS_GROUP = "graphret.readers"
 
-#: Which key of a mapping tells what it is, the first that is there.
+#: The kind of a mapping by the first of these keys that it has.
 _KINDS = {
     "relation": Edge,
     "header": Table,
@@ -76,39 +76,39 @@ def read(
           ``.html``, ``.rst`` and ``.ipynb`` (a document, and the tables in it); or of
           a type that `register_reader` added
         - a folder: the files of these types in it and below, in order of their paths;
-          files of other types, but for hidden ones, are counted in a warning of the
+          files of other types, except hidden ones, are counted in a warning of the
           logger ``graphret.corpus.readers``
         - a `Document`, `Table`, `Record`, `Edge` or `Corpus`, or a mapping in one of
           the shapes of JSON Lines
         - a LlamaIndex ``Document`` or ``TextNode``, a LangChain ``Document``
     encoding
-        Of all files that are text. By default each is in UTF-8, or in the encoding that
-        is found, which a warning names.
+        The encoding of all text files. By default each is UTF-8, or in the encoding
+        that is detected, which a warning names.
     literal_quotes
-        Whether quotes in ``.csv`` and ``.tsv`` are characters like others.
+        Whether quotes in ``.csv`` and ``.tsv`` are ordinary characters.
     strict
-        Whether a file that cannot be read is an error, and so a row that has more or
-        fewer cells than its table. Otherwise the file is skipped, and the row filled
-        up, or its last cell holds the surplus; warnings of the logger
-        ``graphret.corpus`` name and count both.
+        Whether an unreadable file is an error, and a row with more or fewer cells than
+        its table. Otherwise the file is skipped, and the row padded or its surplus
+        joined in its last cell; warnings of the logger ``graphret.corpus`` name and
+        count both.
 
     Returns
     -------
     Corpus
         The items and the edges in the order of their sources, and the files that were
-        skipped. The id of a file's document or table is its path below the folder that
-        was given, ``notes/a.md``, or its name; where two files would have one id, the
-        whole path; of a table in Markdown it is ``notes/a.md/table-0``.
+        skipped. The id of a file's document or table is its path below the given
+        folder, ``notes/a.md``, or its name; the whole path where two files would have
+        one id. A table in Markdown has the id ``notes/a.md/table-0``.
 
     Raises
     ------
     InvalidInput
-        If a file is missing, no file can be read, or with `strict` one cannot; the
+        If a file is missing, no file can be read, or with `strict` any cannot; the
         message names the file, and the line of JSON Lines or the row of a table. If a
-        folder has no file that is read.
+        folder has no file of a known type.
     MissingDependency
         If the extra ``files`` is not installed and every file needs it, or with
-        `strict` one does.
+        `strict` any does.
     """
     listed = [*_flat(sources)]
     options = FileOptions(encoding, literal_quotes, strict)
@@ -127,19 +127,19 @@ def read(
 def _parts_and_failures(
     listed: Sequence[Any], options: FileOptions
 ) -> tuple[list[Item | Edge], list[GraphretError]]:
-    """Return what is read of files and objects, and why which files are not."""
-    ids = Counter(one.id for one in listed if isinstance(one, _File))
+    """Return the items and edges of files and objects, and the errors of files."""
+    ids = Counter(source.id for source in listed if isinstance(source, _File))
     parts: list[Item | Edge] = []
     failed: list[GraphretError] = []
-    for one in listed:
-        if not isinstance(one, _File):
-            parts += _parts_of(one)
+    for source in listed:
+        if not isinstance(source, _File):
+            parts += _parts_of(source)
             continue
-        id_ = one.id if ids[one.id] == 1 else one.path.as_posix()
+        id_ = source.id if ids[source.id] == 1 else source.path.as_posix()
         try:
-            parts += _parts_of_file(one.path, id_, options)
+            parts += _parts_of_file(source.path, id_, options)
         except (InvalidInput, MissingDependency) as error:
-            if options.strict or not one.path.is_file():
+            if options.strict or not source.path.is_file():
                 raise
             failed.append(error)
     return parts, failed
@@ -148,9 +148,9 @@ def _parts_and_failures(
 def register_reader(suffix: str, reader: Reader) -> None:
     """Make `read` and ``graphret build`` read files of a type.
 
-    The reader takes the place of an earlier one. For the command line an installed
-    package declares its readers as entry points, which are imported when a file of
-    their type is read::
+    The reader replaces an earlier one. For the command line an installed package
+    declares its readers as entry points, which are imported when a file of their type
+    is read::
 
         [project.entry-points."graphret.readers"]
         ".html" = "my_package.readers:read_html"
@@ -175,57 +175,62 @@ def register_reader(suffix: str, reader: Reader) -> None:
 
 
 def file_id(item: str) -> str:
-    """Return the id of the file that a table was read from; any other id as it is."""
+    """Return the id of the file that a table was read from, or any other id as is."""
     return _TABLE.sub("", item)
 
 
 def items_of(
-    text: str, given: Mapping[str, Any], id_: str = "", *, kept: bool = True
+    text: str, metadata: Mapping[str, Any], id_: str = "", *, keep_metadata: bool = True
 ) -> Iterator[Item]:
-    """Make a document of a text and tables of those in it; a file of delimited values
-    is nothing but a table.
+    """Yield the document of a text and the tables in it.
 
-    A title is found as `graphret.corpus.names` has it. A table's section is the path of
-    headings that it stands under, without the title ("Results > 2019"); its section
-    text is the paragraph before it. The metadata that are given become those of the
-    items, unless `kept` is false.
+    A file of delimited values is a table alone. `graphret.corpus.names` finds the
+    title. A table's section is the path of headings above it, without the title
+    ("Results > 2019"); its section text is the paragraph before it. The items get the
+    metadata if `keep_metadata`.
     """
-    metadata = given if kept else {}
-    # One row of them, as LangChain's CSVLoader has it, is a text.
-    values = is_delimited(given) and "row" not in given
+    kept_metadata = metadata if keep_metadata else {}
+    # A single row, as LangChain's CSVLoader makes it, is a text.
+    values = is_delimited(metadata) and "row" not in metadata
     tables, above = (
-        (delimited(text, tabs=is_tabbed(given)), [])
+        (delimited(text, tabs=is_tabbed(metadata)), [])
         if values
         else (pipe_tables(text), headings(text))
     )
-    file = file_of(given)
+    file = file_of(metadata)
     title = (
-        given_name(given)
+        given_name(metadata)
         or title_among(above)
         or stem_of(file)
         or title_of_pdf(file, text)
     )
-    ends = [0, *(table.end for table in tables)]
-    rest = (
-        "".join(
-            text[end : table.start] for end, table in zip(ends, tables, strict=False)
-        )
-        + text[ends[-1] :]
+    table_ends = [0, *(table.end for table in tables)]
+    pieces = (
+        text[end : table.start] for end, table in zip(table_ends, tables, strict=False)
     )
-    if rest.strip() or not tables:
-        yield Document(rest.strip("\r\n") if tables else text, id_, title, metadata)
+    outside = "".join(pieces) + text[table_ends[-1] :]
+    if outside.strip() or not tables:
+        yield Document(
+            outside.strip("\r\n") if tables else text, id_, title, kept_metadata
+        )
     for number, table in enumerate(tables):
-        before = _paragraph_before(text[ends[number] : table.start])
-        own_id = f"{id_}/table-{number}" if id_ and not values else id_
+        before = _last_paragraph(text[table_ends[number] : table.start])
+        table_id = f"{id_}/table-{number}" if id_ and not values else id_
         section = section_at(above, table.start, table.end, title)
         around = "" if headings(before) or "|" in before else " ".join(before.split())
         yield Table(
-            table.header, table.rows, own_id, title, section, around, metadata=metadata
+            table.header,
+            table.rows,
+            table_id,
+            title,
+            section,
+            around,
+            metadata=kept_metadata,
         )
 
 
-def _paragraph_before(text: str) -> str:
-    """Return the last paragraph of what stands between two tables."""
+def _last_paragraph(text: str) -> str:
+    """Return the last paragraph of a text."""
     lines = text.rstrip().split("\n")
     blank = (at for at in range(len(lines) - 1, -1, -1) if not lines[at].strip())
     return "\n".join(lines[next(blank, -1) + 1 :])
@@ -247,14 +252,14 @@ def _parsed(value: Any) -> Item | Edge:
 
 
 class _File(NamedTuple):
-    """A file that is read, and the id that a document of it has."""
+    """A file to read, and the id of its document."""
 
     path: Path
     id: str
 
 
 def _flat(source: Any) -> Iterator[Any]:
-    """Yield what lists of sources hold, of a path its files."""
+    """Yield the sources in nested lists, with paths as their files."""
     of_framework = hasattr(source, "page_content") or hasattr(source, "get_content")
     if isinstance(source, (str, os.PathLike)):
         yield from (_File(*file) for file in _files(Path(source)))
@@ -273,7 +278,7 @@ def _parts_of_file(path: Path, id_: str, options: FileOptions) -> list[Item | Ed
 
 
 def _parts_of(source: Any) -> Iterator[Item | Edge]:
-    """Yield the items and edges that an object is."""
+    """Yield the items and edges of an object."""
     if isinstance(source, (Document, Table, Record, Edge)):
         yield source
     elif isinstance(source, Corpus):
@@ -293,13 +298,13 @@ def _parts_of(source: Any) -> Iterator[Item | Edge]:
             )
     else:
         raise InvalidInput(
-            f"cannot read a {type(source).__name__}: give paths, items or documents of"
-            " a framework"
+            "expected paths, items or documents of a framework, got"
+            f" {type(source).__name__}"
         )
 
 
 def _files(path: Path) -> list[tuple[Path, str]]:
-    """Return a file, or those of a folder that are read, each with its id."""
+    """Return a file, or the readable files of a folder, each with its id."""
     if not path.is_dir():
         return [(path, path.name)]
     files = [
@@ -308,18 +313,19 @@ def _files(path: Path) -> list[tuple[Path, str]]:
         if file.is_file()
     ]
     # No hidden file, nor one in a hidden folder.
-    seen = [(file, id_) for file, id_ in files if "/." not in f"/{id_}"]
+    visible = [(file, id_) for file, id_ in files if "/." not in f"/{id_}"]
     types = _types()
-    readable = [(file, id_) for file, id_ in seen if file.suffix.lower() in types]
-    if others := [file.name for file, _ in seen if file.suffix.lower() not in types]:
+    readable = [(file, id_) for file, id_ in visible if file.suffix.lower() in types]
+    unread = [file.name for file, _ in visible if file.suffix.lower() not in types]
+    if unread:
         _log.warning(
-            f"{path}: {len(others):,} files of other types are not read, such as"
-            f" {others[0]}. LlamaIndex reads many:"
+            f"{path}: {len(unread):,} files of other types are not read, such as"
+            f" {unread[0]}. LlamaIndex reads many:"
             " graphret.read(SimpleDirectoryReader(folder).load_data())"
         )
     if not readable:
         raise InvalidInput(
-            f"{path}: holds no file of a type that is read: {', '.join(types)}"
+            f"{path}: expected files of the types {', '.join(types)}, got none"
         )
     return readable
 
@@ -351,9 +357,7 @@ def _read_delimited(path: Path, id_: str, options: FileOptions) -> Iterator[Item
 
 
 def _even(table: TextTable, path: Path) -> list[list[str]]:
-    """Return the rows of a table with as many cells as it has columns; a warning counts
-    those that had others.
-    """
+    """Return rows with a cell a column; a warning counts those of other lengths."""
     width = len(table.header)
     ragged = [n for n, row in enumerate(table.rows, 1) if len(row) != width]
     if ragged:
@@ -375,7 +379,7 @@ def _read_as_markdown(path: Path, id_: str, options: FileOptions) -> Iterator[It
     return items_of(text, _about(path), id_)
 
 
-#: The readers by the suffixes of what they read, in lower case.
+#: The readers by the suffixes of their files, in lower case.
 _BUILT_IN: dict[str, _FileReader] = {
     ".jsonl": _read_json_lines,
     ".csv": _read_delimited,
@@ -385,12 +389,12 @@ _BUILT_IN: dict[str, _FileReader] = {
     ".txt": _read_text,
     **dict.fromkeys(TO_MARKDOWN, _read_as_markdown),
 }
-#: Those that were registered, which come before them.
+#: The registered readers, which take precedence.
 _READERS: dict[str, _FileReader] = {}
 
 
 def _types() -> list[str]:
-    """Return the suffixes that are read, of installed packages last."""
+    """Return the suffixes of readable files, those of installed packages last."""
     return [*dict.fromkeys([*_BUILT_IN, *_READERS, *_installed()])]
 
 
@@ -401,7 +405,7 @@ def _reader_of(file: Path) -> _FileReader:
     reader = _READERS.get(suffix, _BUILT_IN.get(suffix))
     if reader is None:
         raise InvalidInput(
-            f"unknown file type {suffix!r}; known are {', '.join(_types())}"
+            f"expected a file of type {', '.join(_types())}, got {suffix!r}"
         )
     return reader
 
@@ -415,7 +419,7 @@ def _installed() -> dict[str, EntryPoint]:
 
 @contextmanager
 def _errors_name(where: str) -> Iterator[None]:
-    """Make every error about what is read an `InvalidInput` that says where it is."""
+    """Turn errors of reading into `InvalidInput` that names the place."""
     try:
         yield
     except (TypeError, ValueError, RecursionError, OSError) as error:

@@ -1,6 +1,4 @@
-"""Tables as text, with the place of every row: delimited values, and pipe tables of
-Markdown.
-"""
+"""Read tables in text, with the place of every row: delimited values and Markdown."""
 
 from __future__ import annotations
 
@@ -30,49 +28,44 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 
 
 class TextTable(NamedTuple):
-    """A table and its place in the text, and where each of its rows ends in that."""
+    """A table, its place in the text, and where each of its rows ends there."""
 
     start: int
     end: int
     header: list[str]
     rows: list[list[str]]
-    ends: list[int]
+    row_ends: list[int]
 
 
 def is_delimited(metadata: Mapping[str, Any]) -> bool:
-    """Whether the metadata of a document or chunk say that its file is one of delimited
-    values.
-    """
+    """Whether the metadata of a document or chunk name a file of delimited values."""
     return _CSV.search(file_of(metadata)) is not None
 
 
 def is_tabbed(metadata: Mapping[str, Any]) -> bool:
-    """Whether the metadata of a document or chunk say that tabs part the values of its
-    file.
-    """
+    """Whether the metadata of a document or chunk name a file of tab-separated values."""
     return file_of(metadata).lower().endswith(".tsv")
 
 
 def delimited(
     text: str, *, exact: bool = False, tabs: bool = False, literal_quotes: bool = False
 ) -> list[TextTable]:
-    """Return the table that delimited values are.
+    """Return the table in delimited values, or none.
 
-    The first line names the columns, unless LlamaIndex's reader of CSV joined the rows
-    by a comma and a space, by which they lose their header and the quotes of their
-    cells.
+    The first line names the columns, unless LlamaIndex's CSV reader joined the rows by
+    a comma and a space, which loses the header and the quotes of cells.
 
     Parameters
     ----------
     exact
-        Whether the first line always names the columns, rows stay as long as they are,
-        and a quote that is never closed is an `InvalidInput`.
+        Whether the first line always names the columns, rows keep their lengths, and an
+        unclosed quote raises `InvalidInput`.
     tabs
-        Whether tabs part the cells, as in ``.tsv`` files. Otherwise Excel's line
-        ``sep=;`` says what does, or that of ``,;\\t|`` which the first line has most of
-        outside quotes.
+        Whether tabs separate the cells, as in ``.tsv`` files. Otherwise Excel's line
+        ``sep=;`` names the delimiter, or it is the most frequent one of ``,;\\t|``
+        outside quotes in the first line.
     literal_quotes
-        Whether quotes are characters of the cells like others.
+        Whether quotes are ordinary characters.
     """
     lines = [*io.StringIO(text, newline="")]
     starts = [0, *accumulate(map(len, lines))]
@@ -84,16 +77,16 @@ def delimited(
         strict=exact,
         quoting=csv.QUOTE_NONE if literal_quotes else csv.QUOTE_MINIMAL,
     )
-    # The limit is one of the process; it is never made less.
+    # The limit holds for the whole process; never lower it.
     csv.field_size_limit(max(csv.field_size_limit(), min(len(text), _LONGEST_CELL)))
     rows: list[list[str]] = []
-    ends: list[int] = []
+    row_ends: list[int] = []
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells):
                 rows.append(cells)
                 last = above + reader.line_num - 1
-                ends.append(starts[last] + len(lines[last].rstrip()))
+                row_ends.append(starts[last] + len(lines[last].rstrip()))
     except csv.Error as error:
         raise InvalidInput(f"line {above + reader.line_num}: {error}") from error
     if not rows:
@@ -108,27 +101,26 @@ def delimited(
         header = [f"column {i + 1}" for i in range(mode(map(len, rows)))]
     else:
         header = [*map(str.strip, rows.pop(0))]
-        del ends[0]
+        del row_ends[0]
     if not exact:
         rows = [fitted(cells, len(header), ", ") for cells in rows]
-    return [TextTable(0, len(text), header, rows, ends)]
+    return [TextTable(0, len(text), header, rows, row_ends)]
 
 
 def _delimiter(lines: Sequence[str], tabs: bool) -> tuple[str, int]:
-    """Return what parts the cells of lines, and how many of them stand above the
-    table.
-    """
+    """Return the delimiter of cells, and the number of lines above the table."""
     at = next((i for i, line in enumerate(lines) if line.strip("\ufeff \t\r\n")), 0)
     first = lines[at] if lines else ""
-    if said := _EXCEL_DELIMITER.match(first):
-        return said[1], at + 1
+    if declared := _EXCEL_DELIMITER.match(first):
+        return declared[1], at + 1
     bare = _QUOTED.sub("", first)
     return "\t" if tabs else max(",;\t|", key=bare.count), at
 
 
 def keyed(texts: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of texts that are a row each, a cell a line:
-    ``key: value``; all have all keys.
+    """Return the header and rows of texts that are one row each, in ``key: value`` lines.
+
+    The header has the keys that all texts share.
     """
     keys = [
         dict.fromkeys(
@@ -136,20 +128,20 @@ def keyed(texts: Sequence[str]) -> tuple[list[str], list[list[str]]]:
         )
         for text in texts
     ]
-    header = [key for key in keys[0] if all(key in own for own in keys)]
+    header = [key for key in keys[0] if all(key in text_keys for text_keys in keys)]
     key_at = re.compile(rf"^({'|'.join(map(re.escape, header))}):", re.MULTILINE)
     parts = [key_at.split(text) if header else [] for text in texts]
-    rows = [dict(zip(own[1::2], own[2::2], strict=True)) for own in parts]
+    rows = [
+        dict(zip(row_parts[1::2], row_parts[2::2], strict=True)) for row_parts in parts
+    ]
     return [key.strip() for key in header], [
         [row[key].strip() for key in header] for row in rows
     ]
 
 
 def pipe_tables(text: str) -> list[TextTable]:
-    """Return the pipe tables of Markdown in a text, in order, but for those in fenced
-    code.
-    """
-    found: list[TextTable] = []
+    """Return the pipe tables of Markdown in a text, in order, except in fenced code."""
+    tables: list[TextTable] = []
     for match in _PIPE_TABLE.finditer(outside_code(text) if "|" in text else ""):
         header, lines = (
             _cells(match["header"]),
@@ -158,31 +150,25 @@ def pipe_tables(text: str) -> list[TextTable]:
         if len(_cells(match["rule"])) == len(header):
             rows = [fitted(_cells(line), len(header), " | ") for line in lines]
             starts = accumulate(map(len, lines), initial=match.start("rows"))
-            ends = [
+            row_ends = [
                 start + len(line.rstrip())
                 for start, line in zip(starts, lines, strict=False)
             ]
-            found.append(
-                TextTable(
-                    match.start(),
-                    match.start() + len(match[0].removesuffix("\n")),
-                    header,
-                    rows,
-                    ends,
-                )
-            )
-    return found
+            end = match.start() + len(match[0].removesuffix("\n"))
+            tables.append(TextTable(match.start(), end, header, rows, row_ends))
+    return tables
 
 
 def fitted(cells: Sequence[str], width: int, joint: str) -> list[str]:
-    """Return as many cells as there are columns: filled up, or with the surplus, but
-    for empty cells at its end, in the last one.
+    """Return exactly `width` cells: padded, or with the surplus joined into the last.
+
+    Empty cells at the end of the surplus are dropped.
     """
-    kept = list(cells)
-    while len(kept) > width and not kept[-1].strip():
-        kept.pop()
+    row = list(cells)
+    while len(row) > width and not row[-1].strip():
+        row.pop()
     last = width - 1
-    return [*kept[:last], joint.join(kept[last:]), *[""] * (last - len(kept))]
+    return [*row[:last], joint.join(row[last:]), *[""] * (last - len(row))]
 
 
 def _cells(line: str) -> list[str]:

@@ -1,6 +1,4 @@
-"""Dates and times in the metadata of other people's documents: properties are JSON, so
-that they are kept as ISO's text, and given back as what they were.
-"""
+"""Store dates and times in metadata as ISO text, as properties are JSON, and back."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date, datetime, time
 from typing import Any
 
-#: The property that says which others were dates and times, by the name of their type.
+#: The property that lists which others were dates and times, with their types' names.
 TEMPORAL = "chunk_temporal"
 
 _TYPES = (datetime, date, time)  # a datetime is a date too
@@ -16,7 +14,7 @@ _BY_NAME: dict[str, Any] = {kind.__name__: kind for kind in _TYPES}
 
 
 def with_iso_text(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata with the text of dates and times, and of which type they were."""
+    """Return metadata with dates and times as text, and their types."""
     types = {
         key: next(kind.__name__ for kind in _TYPES if isinstance(value, kind))
         for key, value in metadata.items()
@@ -29,9 +27,7 @@ def with_iso_text(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_given(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return properties with dates and times as they were given; the inverse of
-    `with_iso_text`.
-    """
+    """Return properties with their dates and times; undoes `with_iso_text`."""
     types = properties.get(TEMPORAL, {})
     return {
         key: _BY_NAME[types[key]].fromisoformat(value) if key in types else value

@@ -1,5 +1,4 @@
-"""What may run: lists of allowed clauses, functions and procedures, never of forbidden
-ones.
+"""What may run: lists of allowed clauses, functions and procedures, none of forbidden ones.
 
 They are held against the tree, and against the tokens by themselves besides: what the
 grammar might misread, a word that follows an operand, or a name before a bracket, is
@@ -57,8 +56,9 @@ _LADYBUG_PROCEDURES = "query_fts_index query_vector_index"
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What may run on a dialect: words that begin a clause, functions in small letters,
-    and procedures.
+    """What may run on a dialect.
+
+    The words that begin a clause, the functions in lower case, and the procedures.
     """
 
     clauses: frozenset[str]
@@ -114,8 +114,7 @@ _Refusal = tuple[str, int, int]
 def disallowed(
     parsed: Parsed, *, functions: Collection[str] = (), procedures: Collection[str] = ()
 ) -> list[Finding]:
-    """Return what in a query is not among the clauses, functions and procedures that
-    may run on its dialect.
+    """Return the parts of a query that may not run on its dialect.
 
     Parameters
     ----------
@@ -130,12 +129,12 @@ def disallowed(
     for reason, start, end in (
         rules.nodes(parsed.tree) if parsed.tree is not None else ()
     ):
-        if not any(start <= known < end for _, known, _ in refused):
+        if not any(start <= begun < end for _, begun, _ in refused):
             refused.append((reason, start, end))
     refused.sort(key=itemgetter(1))
     return [
-        Finding(ERROR, NOT_ALLOWED, *found, *place_of(parsed.query, found[1]))
-        for found in refused
+        Finding(ERROR, NOT_ALLOWED, *refusal, *place_of(parsed.query, refusal[1]))
+        for refusal in refused
     ]
 
 
@@ -164,9 +163,7 @@ class _Rules:
     # --- the tokens by themselves -----------------------------------------
 
     def words(self, tokens: list[Token]) -> Iterator[_Refusal]:
-        """The words that may not stand where they do, up to the first one that begins
-        no clause of the list.
-        """
+        """The words that may not stand where they do, up to the first unknown clause."""
         for i, token in enumerate(tokens):
             if token.operator == ";" and tokens[i + 1].kind != END:
                 yield (
@@ -180,12 +177,12 @@ class _Rules:
                 and self._is_keyword_here(tokens, i)
                 and token.word not in self._keywords
             ):
-                known = ", ".join(sorted(self._allowed.clauses)).replace(
+                clauses = ", ".join(sorted(self._allowed.clauses)).replace(
                     "OPTIONAL", "OPTIONAL MATCH"
                 )
                 reason = (
                     f"{token.text} may not stand here; the clauses that may run are"
-                    f" {known}"
+                    f" {clauses}"
                 )
                 yield (reason, token.start, token.end)
                 return
@@ -197,9 +194,7 @@ class _Rules:
                 yield from self._call(tokens, i)
 
     def _is_keyword_here(self, tokens: list[Token], i: int) -> bool:
-        """Whether what stands before a word ends an operand, so that the word must be a
-        keyword.
-        """
+        """Whether a word must be a keyword, since an operand ends before it."""
         if i == 0:
             return True
         before = tokens[i - 1]
@@ -240,9 +235,7 @@ class _Rules:
     # --- the tree ---------------------------------------------------------
 
     def nodes(self, tree: Any) -> Iterator[_Refusal]:
-        """What in a tree may not run, parents first; of a clause that may not, nothing
-        more.
-        """
+        """What in a tree may not run, parents first, without what is below a refused clause."""
         from graphret.cypher.tree import children, span
 
         waiting = [tree]

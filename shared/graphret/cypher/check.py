@@ -7,7 +7,7 @@ from collections.abc import Collection
 from graphret.cypher import codes
 from graphret.cypher.allowlist import disallowed
 from graphret.cypher.grammar import Parsed, parse
-from graphret.cypher.report import ERROR, Finding, Report
+from graphret.cypher.report import ERROR, CypherReport, Finding
 from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema
 
@@ -31,7 +31,7 @@ def check(
     procedures: Collection[str] = (),
     most_iterations: int = MOST_ITERATIONS,
     unbounded_paths: bool = False,
-) -> Report:
+) -> CypherReport:
     """Check a Cypher query without running it.
 
     A query of more than `MOST_CHARACTERS` or `MOST_RELATIONSHIPS` is refused for its
@@ -61,7 +61,7 @@ def check(
 
     Returns
     -------
-    Report
+    CypherReport
         Its `errors` stop the query, its `warnings` do not, and its `tree` knows the
         place of every node.
 
@@ -79,7 +79,7 @@ def check(
             f"the query has {len(query):,} characters, and at most {MOST_CHARACTERS:,}"
             " are read"
         )
-        return Report(
+        return CypherReport(
             query,
             dialect,
             [
@@ -114,7 +114,7 @@ def check(
             f.kind,
         )
     )
-    return Report(query, dialect, findings, parsed.tree)
+    return CypherReport(query, dialect, findings, parsed.tree)
 
 
 def _meaning(

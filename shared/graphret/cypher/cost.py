@@ -1,6 +1,4 @@
-"""What a query costs whatever the graph holds: iterations over lists that it writes
-itself, which no server stops.
-"""
+"""The cost of a query whatever the graph holds: loops over its own lists."""
 
 from __future__ import annotations
 
@@ -28,8 +26,9 @@ _SIZES = frozenset(("size", "length", "list_len", "cardinality"))
 
 
 def check_cost(tree: ast.Cypher, facts: Analysis, most: int) -> None:
-    """Refuse a query whose own lists take more than `most` steps, or that doubles a
-    list for each element of another.
+    """Refuse a query whose own lists take more than `most` steps.
+
+    It is refused as well if a list doubles for each element of another.
 
     A time-out does not help there: Neo4j looks at its clock between rows, not within an
     expression.
@@ -59,9 +58,7 @@ def check_cost(tree: ast.Cypher, facts: Analysis, most: int) -> None:
 
 
 class _ListSizes:
-    """How many elements the lists have that a query writes: ranges, under the names
-    that it gives them too.
-    """
+    """How many elements the lists of a query have: ranges, and names for them."""
 
     def __init__(self, nodes: list[AstNode]) -> None:
         # stands for a bound that is computed
@@ -76,18 +73,16 @@ class _ListSizes:
 
     def size(self, node: AstNode) -> int:
         """The elements of the lists in an expression, at least 1."""
-        found = 0
-        for one in walk(node):
-            if isinstance(one, ast.FunctionCall) and one.name.this.lower() == "range":
-                found += self._range(one.expressions)
-            elif (name := variable_name(one)) is not None:
-                found += self._named.get(name, 0)
-        return max(1, found)
+        elements = 0
+        for part in walk(node):
+            if isinstance(part, ast.FunctionCall) and part.name.this.lower() == "range":
+                elements += self._range(part.expressions)
+            elif (name := variable_name(part)) is not None:
+                elements += self._named.get(name, 0)
+        return max(1, elements)
 
     def steps(self, tree: AstNode) -> int:
-        """The most elements of a list for one row, times those of the lists that it is
-        gone through for.
-        """
+        """The most list elements for one row, multiplied through nested loops."""
         most, waiting = max(self._named.values(), default=1), [(tree, 1)]
         while waiting:
             node, times = waiting.pop()
@@ -110,7 +105,12 @@ class _ListSizes:
                 inner, within = times, parts
             most = max(most, inner)
             waiting += [
-                (part, inner if any(part is one for one in within) else times)
+                (
+                    part,
+                    inner
+                    if any(part is inner_part for inner_part in within)
+                    else times,
+                )
                 for part in parts
             ]
         return most

@@ -43,8 +43,9 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class NamePlace:
-    """A label, relation or property where it stands, quotes included; `name`
-    has none.
+    """A label, relation or property where it stands.
+
+    The place includes quotes, `name` does not.
     """
 
     name: str
@@ -77,8 +78,7 @@ class RelationshipPlace:
 
 
 def apply(query: str, edits: Iterable[Edit]) -> str:
-    """Return the query with all edits made; their places are those of the query as
-    given.
+    """Return the query with all edits made; their places are those in the given query.
 
     Raises
     ------
@@ -100,11 +100,11 @@ def apply(query: str, edits: Iterable[Edit]) -> str:
 
 def relationships(tree: AstNode) -> list[RelationshipPlace]:
     """The relationship patterns of a query, in the order of the text."""
-    found = []
+    places = []
     for node in walk(tree):
         if isinstance(node, ast.RelationshipPattern):
             arrows = node.__dict__["_left"], node.__dict__["_right"]
-            found.append(
+            places.append(
                 RelationshipPlace(
                     *span(node),
                     _DIRECTIONS[node.direction],
@@ -112,12 +112,11 @@ def relationships(tree: AstNode) -> list[RelationshipPlace]:
                     tuple(_places(node.types)),
                 )
             )
-    return sorted(found, key=lambda r: r.start)
+    return sorted(places, key=lambda r: r.start)
 
 
 def labels(tree: AstNode) -> list[NamePlace]:
-    """The labels of a query's nodes, in patterns and in conditions, in the order of the
-    text.
+    """The labels of a query's nodes, in patterns and in conditions, in text order.
 
     ``WHERE x:Name`` counts as a label here, whatever x is.
     """
@@ -141,19 +140,18 @@ def relation_types(tree: AstNode) -> list[NamePlace]:
 
 
 def returns(tree: AstNode) -> list[ast.Return]:
-    """The ``RETURN`` that ends a query, or those of the parts of its ``UNION``,
-    subqueries left out.
-    """
+    """The ``RETURN`` that ends a query, or one for each part of its ``UNION``."""
     statement: Any = tree.this if isinstance(tree, ast.Cypher) else tree
-    ends = (
+    last_clauses = (
         clause for part in parts_of_union(statement) for clause in part.clauses[-1:]
     )
-    return [clause for clause in ends if isinstance(clause, ast.Return)]
+    return [clause for clause in last_clauses if isinstance(clause, ast.Return)]
 
 
 def is_ordered(tree: AstNode) -> bool:
-    """Whether a query says in which order what it returns comes: by ``ORDER BY`` in its
-    ``RETURN``, or in a ``WITH`` before it, or along a path.
+    """Whether a query returns its rows in a stated order.
+
+    By ``ORDER BY`` in its ``RETURN`` or in a ``WITH`` before it, or along a path.
     """
     statement: Any = tree.this if isinstance(tree, ast.Cypher) else tree
     return any(map(_is_ordered, parts_of_union(statement)))
@@ -202,8 +200,7 @@ def turn(relationship: RelationshipPlace) -> list[Edit]:
 
 
 def rename(place: NamePlace, name: str) -> Edit:
-    """The edit that puts another name in the place of one, in backticks where it needs
-    them.
+    """The edit that replaces a name, with backticks where the new one needs them.
 
     Raises
     ------
@@ -233,8 +230,7 @@ def text_literal(text: str) -> str:
 
 
 def limit(tree: AstNode, rows: int) -> list[Edit]:
-    """The edits after which each ``RETURN`` that ends a query gives at most so many
-    rows.
+    """The edits that limit each ``RETURN`` that ends a query to a number of rows.
 
     A limit that is a smaller number stays, and so does one that is computed; a larger
     number and a parameter give way to the number.

@@ -1,6 +1,4 @@
-"""Running Cypher that a model or a person wrote: checked first, then in a read
-transaction.
-"""
+"""Running Cypher of a model or a person: checked first, then in a read transaction."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from typing import Any
 from typing_extensions import TypedDict, Unpack
 
 from graphret.cypher.check import check
-from graphret.cypher.report import Report
+from graphret.cypher.report import CypherReport
 from graphret.cypher.translation import bearers_of, translate, with_all_bearers
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
 from graphret.schema import GraphSchema
@@ -38,7 +36,7 @@ class Allowed(TypedDict, total=False):
 
 def run_checked(
     store: CypherStore,
-    query: str | Report,
+    query: str | CypherReport,
     parameters: Mapping[str, Any] | None = None,
     *,
     schema: GraphSchema | None = None,
@@ -47,8 +45,7 @@ def run_checked(
     max_bytes: int = MAX_BYTES,
     **allowed: Unpack[Allowed],
 ) -> Rows:
-    """Run a query if the guard finds no error in it and the database agrees that it
-    only reads.
+    """Run a query if the guard finds no error and the database agrees that it reads.
 
     A text is put in the words of the database first (`graphret.cypher.translation`),
     and logged as it runs where that changes it.
@@ -96,16 +93,16 @@ def run_checked(
         return apart(
             query,
             parameters,
-            timeout=_left(timeout, started),
+            timeout=_seconds_left(timeout, started),
             max_rows=max_rows,
             max_bytes=max_bytes,
         )
-    kind = store.explain(query, timeout=_left(timeout, started))
+    kind = store.explain(query, timeout=_seconds_left(timeout, started))
     _require_reading(kind, report)
     return store.query(
         query,
         parameters,
-        timeout=_left(timeout, started),
+        timeout=_seconds_left(timeout, started),
         max_rows=max_rows,
         max_bytes=max_bytes,
     )
@@ -134,14 +131,15 @@ def profile_checked(
     _require_ok(report)
     profiling = require_profiling(store)
     if not hasattr(store, "query_in_subprocess"):  # whose other process only reads
-        kind = store.explain(report.query, timeout=_left(timeout, started))
+        kind = store.explain(report.query, timeout=_seconds_left(timeout, started))
         _require_reading(kind, report)
-    return profiling.profile(report.query, parameters, timeout=_left(timeout, started))
+    seconds = _seconds_left(timeout, started)
+    return profiling.profile(report.query, parameters, timeout=seconds)
 
 
 async def arun_checked(
     store: CypherStore,
-    query: str | Report,
+    query: str | CypherReport,
     parameters: Mapping[str, Any] | None = None,
     *,
     schema: GraphSchema | None = None,
@@ -166,15 +164,15 @@ async def arun_checked(
 
 def _check(
     store: CypherStore,
-    query: str | Report,
+    query: str | CypherReport,
     schema: GraphSchema | None,
     timeout: float,
     max_rows: int,
     allowed: Allowed,
-) -> Report:
+) -> CypherReport:
     dialect = require_cypher(store).dialect
     if (
-        not isinstance(query, str | Report)
+        not isinstance(query, str | CypherReport)
         or getattr(query, "dialect", dialect) != dialect
     ):
         raise InvalidInput(
@@ -193,10 +191,10 @@ def _check(
         raise InvalidInput(
             "max_rows: expected a number; a query that nobody wrote by hand needs a cap"
         )
-    if isinstance(query, Report):
+    if isinstance(query, CypherReport):
         return query
 
-    def checked(text: str) -> Report:
+    def checked(text: str) -> CypherReport:
         return check(text, schema, dialect=dialect, **allowed)
 
     translated = translate(checked(query), checked, schema)
@@ -206,16 +204,17 @@ def _check(
     return spread.report
 
 
-def _require_ok(report: Report) -> None:
+def _require_ok(report: CypherReport) -> None:
     if not report.ok:
         raise QueryRefused(
             f"the query was refused: {'; '.join(map(str, report.errors))}", report
         )
 
 
-def _require_reading(kind: str | None, report: Report) -> None:
-    """Raise where the database takes a query for one that does not only read; ladybug
-    names no kind.
+def _require_reading(kind: str | None, report: CypherReport) -> None:
+    """Raise if the database takes a query for one that does not only read.
+
+    Ladybug names no kind.
     """
     if kind is not None and kind != _READS:
         raise QueryRefused(
@@ -224,11 +223,11 @@ def _require_reading(kind: str | None, report: Report) -> None:
         )
 
 
-def _left(timeout: float, started: float) -> float:
+def _seconds_left(timeout: float, started: float) -> float:
     """The seconds of a time-out that checking and planning left."""
-    left = timeout - (monotonic() - started)
-    if left <= 0:
+    seconds = timeout - (monotonic() - started)
+    if seconds <= 0:
         raise QueryTimeout(
             f"the query took longer than {timeout:g} s to check and plan"
         )
-    return left
+    return seconds

@@ -1,6 +1,4 @@
-"""What is doubtful of a query: no limit, a cartesian product, a path without a
-bound.
-"""
+"""Warnings about a query: no limit, a cartesian product, a path without a bound."""
 
 from __future__ import annotations
 
@@ -16,8 +14,9 @@ from graphret.cypher.tree import Group, Shortest, children, parts_of_union, walk
 
 
 def advise(tree: ast.Cypher, facts: Analysis, unbounded_paths: bool) -> None:
-    """Add the warnings of a query to its facts; a path without a bound is an error,
-    unless `unbounded_paths` may be.
+    """Add the warnings about a query to its facts.
+
+    A path without a bound is an error, unless `unbounded_paths` is true.
     """
     complain = facts.warn if unbounded_paths else facts.error
     for query in parts_of_union(tree.this):

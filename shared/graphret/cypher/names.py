@@ -10,8 +10,8 @@ from cypherast.ast import AstNode, Direction
 
 from graphret.cypher import codes
 from graphret.cypher.domains import Domains
-from graphret.cypher.known import Labels, SchemaNames, Triple
 from graphret.cypher.report import ERROR, WARNING
+from graphret.cypher.schema_names import Labels, SchemaNames, Triple
 from graphret.cypher.semantics.values import PatternEntity
 from graphret.cypher.semantics.walk import Analysis, RelationshipPattern
 from graphret.cypher.tree import LabelName, Name, span, walk
@@ -24,18 +24,16 @@ _NAMED = 10
 
 
 def check_names(facts: Analysis, schema: GraphSchema) -> None:
-    """Add to the facts what the query names that the schema lacks, or that the schema
-    has elsewhere only.
-    """
+    """Add the names that the schema lacks, or has elsewhere only, to the facts."""
     _NameChecker(facts, SchemaNames.of(schema, facts.dialect)).check()
 
 
 class _NameChecker:
-    def __init__(self, facts: Analysis, known: SchemaNames) -> None:
+    def __init__(self, facts: Analysis, names: SchemaNames) -> None:
         self.facts = facts
-        self.known = known
-        self.domains = Domains(known)
-        self._said_of: dict[object, Any] = {}
+        self.names = names
+        self.domains = Domains(names)
+        self._cached: dict[object, Any] = {}
 
     def check(self) -> None:
         """Check every name once, then how they stand together."""
@@ -49,8 +47,8 @@ class _NameChecker:
     # --- single names -----------------------------------------------------
 
     def _name(self, node: Any, relationship: bool) -> None:
-        valid = self.known.relations if relationship else self.known.labels
-        if self.known.fold(node.this) in valid:
+        valid = self.names.relations if relationship else self.names.labels
+        if self.names.fold(node.this) in valid:
             return
         what, kind = (
             ("relation", codes.UNKNOWN_RELATION)
@@ -61,15 +59,15 @@ class _NameChecker:
         self.facts.error(kind, message, node, self._nearest(node.this, valid))
 
     def _property(self, name: Name, entity: PatternEntity | None) -> None:
-        key = self.known.fold(name.this)
+        key = self.names.fold(name.this)
         owners = self._owners(entity)
-        if key not in self.known.all_properties:
+        if key not in self.names.all_properties:
             if entity is not None:
                 suggestions = self._nearest(
                     name.this, self._keys(entity, owners or frozenset())
                 )
                 suggestions = suggestions or self._nearest(
-                    name.this, self.known.all_properties
+                    name.this, self.names.all_properties
                 )
                 severity = WARNING if self._unlabelled(entity, owners) else ERROR
                 message = f"the graph has no property {name.this!r}"
@@ -79,16 +77,16 @@ class _NameChecker:
             return
         if entity is None or not owners or self._unlabelled(entity, owners):
             return
-        keys, known = self._keys(entity, owners), self.known
+        keys, names = self._keys(entity, owners), self.names
         if key not in keys:
             message = (
                 f"{self._say_some(owners)} has no property {name.this!r}; it is of"
                 f" {self._holders(key)}"
             )
             sampled = (
-                known.sampled_relation_properties
+                names.sampled_relation_properties
                 if entity.relationship
-                else known.sampled_properties
+                else names.sampled_properties
             )
             doubtful = self.domains.guessed(entity) or not sampled.isdisjoint(owners)
             suggestions, severity = (
@@ -100,100 +98,95 @@ class _NameChecker:
             )
 
     def _unlabelled(self, entity: PatternEntity, owners: frozenset[str] | None) -> bool:
-        """Whether it may be a node without a label, of which the schema does not know
-        the properties.
-        """
+        """Whether it may be a node without a label whose properties are not known."""
         return (
             not entity.relationship
-            and self.known.unlabelled
+            and self.names.unlabelled
             and (owners is None or "" in owners)
         )
 
     def _holders(self, key: str) -> str:
         """Some of what has a property."""
-        said = self.known.spelling
+        spelling = self.names.spelling
         labels = (
             label
-            for label, keys in sorted(self.known.properties.items())
+            for label, keys in sorted(self.names.properties.items())
             if key in keys
         )
         relations = (
             name
-            for name, keys in sorted(self.known.relation_properties.items())
+            for name, keys in sorted(self.names.relation_properties.items())
             if key in keys
         )
         holders = [
-            said.get(label, label) or "nodes without a label" for label in labels
+            spelling.get(label, label) or "nodes without a label" for label in labels
         ]
         return ", ".join(
-            [*holders, *(f"the relation {said.get(name, name)}" for name in relations)][
-                :3
-            ]
+            [
+                *holders,
+                *(f"the relation {spelling.get(name, name)}" for name in relations),
+            ][:3]
         )
 
     def _keys(self, entity: PatternEntity, owners: frozenset[str]) -> frozenset[str]:
         """All that nodes of some labels, or some relations, have."""
         key = (entity.relationship, owners)
-        if key not in self._said_of:
+        if key not in self._cached:
             table = (
-                self.known.relation_properties
+                self.names.relation_properties
                 if entity.relationship
-                else self.known.properties
+                else self.names.properties
             )
-            self._said_of[key] = frozenset[str]().union(
+            self._cached[key] = frozenset[str]().union(
                 *(table.get(owner, ()) for owner in owners)
             )
-        found: frozenset[str] = self._said_of[key]
-        return found
+        properties: frozenset[str] = self._cached[key]
+        return properties
 
     def _owners(self, entity: PatternEntity | None) -> frozenset[str] | None:
-        """The labels or relations that an entity may have, or None where nothing is
-        known of it.
-        """
-        found = self.domains.of(entity) if entity is not None else None
-        if entity is None or not found:
+        """The labels or relations that an entity may have; `None` if unknown."""
+        owners = self.domains.of(entity) if entity is not None else None
+        if entity is None or not owners:
             return None
         return (
-            found
-            if found
-            <= (self.known.relations if entity.relationship else self.known.labels)
+            owners
+            if owners
+            <= (self.names.relations if entity.relationship else self.names.labels)
             else None
         )
 
     def _nearest(self, name: str, valid: frozenset[str]) -> tuple[str, ...]:
-        return self.facts.nearest(name, valid, self.known.spelling)
+        return self.facts.nearest(name, valid, self.names.spelling)
 
     def _say_all(self, names: Iterable[str]) -> list[str]:
         """Names as the schema spells them, in order."""
-        return sorted(self.known.spelling.get(name, name) for name in names)
+        return sorted(self.names.spelling.get(name, name) for name in names)
 
     def _say_some(self, names: frozenset[str], most: int = _NAMED) -> str:
         """The first of some names, joined by "or"."""
         key = (most, names)
-        if key not in self._said_of:
-            said = self._say_all(name or "a node without a label" for name in names)
-            rest = [f"{len(said) - most:,} more"] if len(said) > most else []
-            self._said_of[key] = " or ".join([*said[:most], *rest])
-        return str(self._said_of[key])
+        if key not in self._cached:
+            spelled = self._say_all(name or "a node without a label" for name in names)
+            more = [f"{len(spelled) - most:,} more"] if len(spelled) > most else []
+            self._cached[key] = " or ".join([*spelled[:most], *more])
+        return str(self._cached[key])
 
     def _say_triples(self, triples: Iterable[Triple]) -> tuple[str, ...]:
         """The first three triples, as a query would write them."""
-        spelling = self.known.spelling
+        spelling = self.names.spelling
         written = (
             (spelling.get(s, s), spelling.get(r, r), spelling.get(t, t))
             for s, r, t in triples
         )
         return tuple(f"({s})-[:{r}]->({t})" for s, r, t in sorted(written)[:3])
 
-    def _say_ends(self, ends: Labels) -> str:
-        return self._say_some(ends, 3) if ends else "any node"
+    def _say_ends(self, labels: Labels) -> str:
+        return self._say_some(labels, 3) if labels else "any node"
 
     # --- relations between labels -----------------------------------------
 
     def _triples(self) -> None:
-        """Whether triples of the schema fit the relationships, alone and then with what
-        their neighbours leave.
-        """
+        """Check the relationships by the schema's triples, alone and together."""
         steps = [step for step in self.facts.steps if self.domains.readable(step)]
         misfits: set[int] = set()
         beside: defaultdict[int, list[RelationshipPattern]] = defaultdict(list)
@@ -246,9 +239,9 @@ class _NameChecker:
             self._say_ends(self.domains.of(step.right)),
         )
         between = self.domains.joining(step)
-        ends = ", ".join(self._ends(relations))
+        joined = ", ".join(self._ends(relations))
         if typed:
-            message = f"{names} does not join {left} and {right}; it joins {ends}"
+            message = f"{names} does not join {left} and {right}; it joins {joined}"
         else:
             message = f"no relation joins {left} and {right}"
         suggestions = (
@@ -259,17 +252,17 @@ class _NameChecker:
     def _ends(self, relations: frozenset[str]) -> tuple[str, ...]:
         """Some of what the relations join."""
         key = ("ends", relations)
-        if key not in self._said_of:
-            by_relation = self.known.by_relation
-            self._said_of[key] = self._say_triples(
+        if key not in self._cached:
+            by_relation = self.names.by_relation
+            self._cached[key] = self._say_triples(
                 t for name in relations for t in by_relation.get(name, ())
             )
-        found: tuple[str, ...] = self._said_of[key]
-        return found
+        joined: tuple[str, ...] = self._cached[key]
+        return joined
 
 
 def _place(step: RelationshipPattern) -> tuple[int, int]:
-    named: list[AstNode] = [
+    names: list[AstNode] = [
         n for n in walk(step.relationship) if isinstance(n, LabelName)
     ]
-    return span(named[0] if named else step.relationship)
+    return span(names[0] if names else step.relationship)

@@ -11,8 +11,7 @@ WARNING = "warning"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about a query that is wrong (`severity` ``error``) or doubtful
-    (``warning``).
+    """An error or a warning about a query.
 
     Parameters
     ----------
@@ -55,10 +54,8 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Report:
-    """The findings of a query, in the order of their places, and its syntax tree where
-    it parses.
-    """
+class CypherReport:
+    """The findings of a query in text order, and its tree if it parses."""
 
     query: str
     dialect: str
@@ -81,9 +78,7 @@ class Report:
         return not self.errors
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON values, in the shape that ``graphret cypher check --json``
-        prints.
-        """
+        """The report as JSON values, as ``graphret cypher check --json`` prints it."""
         return {
             "query": self.query,
             "dialect": self.dialect,

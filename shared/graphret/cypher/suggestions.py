@@ -8,28 +8,27 @@ from difflib import SequenceMatcher
 
 
 def nearest(name: str, valid: Iterable[str], limit: int = 3) -> tuple[str, ...]:
-    """Return the valid names most like a name, the best first; at most `limit`, and
-    none if none is alike.
+    """Return at most `limit` valid names like a name, the best first.
 
     Names that differ in case, spaces, underscores or accents only come before all
     others, then those of which one holds the other, then by the share of equal
     characters; ties break by name.
     """
-    wanted = plainly(name)
+    plain_name = plainly(name)
     matcher = SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted)
+    matcher.set_seq2(plain_name)
     scored = []
     for candidate in set(valid):
         plain = plainly(candidate)
         matcher.set_seq1(plain)
-        held = min(len(plain), len(wanted)) >= 3 and (
-            plain in wanted or wanted in plain
+        contained = min(len(plain), len(plain_name)) >= 3 and (
+            plain in plain_name or plain_name in plain
         )
         ratio = matcher.ratio() if matcher.real_quick_ratio() >= 0.5 else 0.0
-        if plain == wanted:
+        if plain == plain_name:
             scored.append((-3.0, candidate))
-        elif held or ratio >= 0.55:
-            scored.append((-ratio - 0.5 * held, candidate))
+        elif contained or ratio >= 0.55:
+            scored.append((-ratio - 0.5 * contained, candidate))
     return tuple(candidate for _, candidate in sorted(scored)[:limit])
 
 

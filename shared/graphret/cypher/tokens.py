@@ -93,20 +93,21 @@ class Unreadable(Exception):
 
 
 def tokenise(query: str) -> list[Token]:
-    """Cut a query into tokens, without spaces and comments; the last is of kind
-    ``end``. Raises `Unreadable`.
+    """Cut a query into tokens without spaces and comments; the last is of kind ``end``.
+
+    Raises `Unreadable`.
     """
     tokens: list[Token] = []
     position = 0
     while position < len(query):
-        found = _TOKEN.match(query, position)
-        if found is None:
+        match = _TOKEN.match(query, position)
+        if match is None:
             raise _unreadable(query, position)
-        kind, text = str(found.lastgroup), found.group()
+        kind, text = str(match.lastgroup), match.group()
         _require_plain(kind, text, position)
         if kind != "space":
             tokens.append(_token(kind, text, position))
-        position = found.end()
+        position = match.end()
     return [*tokens, Token(END, "", len(query), len(query), "")]
 
 
@@ -134,9 +135,7 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def _plain_number(text: str) -> str:
-    """The number without ``_``, and without the letter that may end a decimal number
-    and changes nothing.
-    """
+    """The number without ``_`` and the letter that may end a decimal number."""
     return (
         text.replace("_", "")
         if text[:2] in ("0x", "0X")

@@ -25,9 +25,7 @@ class Paren(AstNode):
 
 
 class Chain(AstNode):
-    """Operands of one precedence joined by operators, left to right: ``a + b - c``, ``x
-    AND y``, ``1 < n <= 3``.
-    """
+    """Operands of one precedence joined by operators, such as ``a + b - c``."""
 
 
 class Test(AstNode):
@@ -75,9 +73,7 @@ class Group(AstNode):
 
 
 class Shortest(AstNode):
-    """``shortestPath( )`` or ``allShortestPaths( )``, in a pattern or as an
-    expression.
-    """
+    """``shortestPath( )`` or ``allShortestPaths( )``, wherever it stands."""
 
 
 class Page(AstNode):
@@ -104,9 +100,7 @@ def span(node: AstNode) -> Span:
 
 
 def children(node: AstNode) -> Iterator[AstNode]:
-    """The nodes directly below a node, in the order of the text within each of its
-    parts.
-    """
+    """The nodes directly below a node, in text order within each of its parts."""
     for value in node.args.values():
         if isinstance(value, AstNode):
             yield value

@@ -1,6 +1,4 @@
-"""The demo: a small corpus that comes with the package, and what the graph
-finds in it.
-"""
+"""The demo: search in a small corpus that comes with the package."""
 
 from graphret.demo.comparison import DemoResult, QuestionComparison, run
 from graphret.demo.data import DemoQuestion, load_corpus, load_questions

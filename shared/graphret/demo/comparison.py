@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import mean
@@ -27,23 +27,19 @@ FLAT, SAGE = "flat", "sage"
 
 @dataclass(frozen=True)
 class QuestionComparison:
-    """A question with its gold and what flat search and the graph returned, `max(K)`
-    hits each.
-    """
+    """A question, its gold, and the `max(K)` hits of flat search and of the graph."""
 
     question: DemoQuestion
     gold: frozenset[str]
     answers: Mapping[str, Retrieval]
 
     def found(self, row: str, k: int = SHOWN_K) -> int:
-        """How much of the gold is among the first `k` of a retriever."""
+        """Return how many gold nodes are among the first `k` hits of a retriever."""
         return len(self.gold.intersection(self.answers[row].ids[:k]))
 
     @cached_property
     def holding(self) -> frozenset[str]:
-        """The ids of what was returned whose name or text holds the answer word for
-        word.
-        """
+        """The ids of the hits whose name or text has the answer word for word."""
         marker = Marker(self.question.question, self.question.answer)
         return frozenset(
             hit.id
@@ -53,24 +49,25 @@ class QuestionComparison:
         )
 
     def answered(self, row: str, k: int = SHOWN_K) -> int:
+        """Return how many of the first `k` hits of a retriever have the answer."""
         return len(self.holding.intersection(self.answers[row].ids[:k]))
 
     def first(self, row: str, k: int = SHOWN_K) -> Retrieval:
         """Return the retrieval cut to its first `k` hits."""
-        whole = self.answers[row]
-        return Retrieval(whole.query, k, whole.hits[:k], whole.signals, whole.trace)
+        answer = self.answers[row]
+        return Retrieval(answer.query, k, answer.hits[:k], answer.signals, answer.trace)
 
 
 @dataclass
 class DemoResult:
-    """What the demo found: `rows` has ``recall@k`` of each retriever in percent, mean
-    over the questions `asked`.
+    """The result of the demo, with the comparison of each question.
 
-    `note` says why there is no encoder, where there is none.
+    `rows` has ``recall@k`` of each retriever in percent, the mean over all questions.
+    `note` says why there is no encoder, if there is none.
     """
 
     graph: SageGraph
-    asked: list[QuestionComparison]
+    comparisons: list[QuestionComparison]
     rows: dict[str, dict[str, float]]
     seconds: dict[str, float] = field(default_factory=dict)
     note: str = ""
@@ -81,47 +78,60 @@ class DemoResult:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Every denominator."""
+        """The numbers of tables, passages, nodes, edges, questions and gold nodes."""
         labels = self.graph.nodes.label_counts()
         tables = {
-            given["source_id"]
-            for given in self.graph.nodes.properties
-            if "table_rows" in given
+            properties["source_id"]
+            for properties in self.graph.nodes.properties
+            if "table_rows" in properties
         }
         return {
             "tables": len(tables),
             "passages": labels["Document"],
             "nodes": len(self.graph),
             "edges": len(self.graph.edges),
-            "questions": len(self.asked),
-            "gold": sum(len(one.gold) for one in self.asked),
+            "questions": len(self.comparisons),
+            "gold": sum(len(comparison.gold) for comparison in self.comparisons),
         }
 
     def shown(self, n: int = SHOWN) -> list[QuestionComparison]:
-        """Return the questions to look at.
+        """Return the questions to show.
 
-        These are the first `n` by id whose answer takes a table and a passage and for
-        which it is among the first hits of the graph and not of flat search, and behind
-        them the first one the other way round. The figures are over all questions.
+        These are the first `n` by id whose answer takes a table and a passage and is
+        among the first hits of the graph but not of flat search, and after them the
+        first one the other way round. The figures are over all questions.
         """
-        gains = [(one.found(SAGE) - one.found(FLAT), one) for one in self.asked]
-        better = [
-            one
-            for gain, one in gains
-            if gain > 0 and one.question.passages and not one.answered(FLAT)
+        gains = [
+            (comparison.found(SAGE) - comparison.found(FLAT), comparison)
+            for comparison in self.comparisons
         ]
-        worse = [one for gain, one in gains if gain < 0 and not one.answered(SAGE)]
+        better = [
+            comparison
+            for gain, comparison in gains
+            if gain > 0
+            and comparison.question.passages
+            and not comparison.answered(FLAT)
+        ]
+        worse = [
+            comparison
+            for gain, comparison in gains
+            if gain < 0 and not comparison.answered(SAGE)
+        ]
         return [*better[:n], *worse[:1]]
 
     def compared(self, k: int = SHOWN_K) -> dict[str, int]:
-        """Return for how many questions the graph finds more, the same and less of the
-        gold in its first `k` hits.
+        """Count the questions for which the graph finds more, as much or less gold.
+
+        The first `k` hits count.
         """
-        gains = [one.found(SAGE, k) - one.found(FLAT, k) for one in self.asked]
+        gains = [
+            comparison.found(SAGE, k) - comparison.found(FLAT, k)
+            for comparison in self.comparisons
+        ]
         return {
-            "more": sum(g > 0 for g in gains),
+            "more": sum(gain > 0 for gain in gains),
             "same": gains.count(0),
-            "less": sum(g < 0 for g in gains),
+            "less": sum(gain < 0 for gain in gains),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,24 +142,22 @@ class DemoResult:
             "seconds": self.seconds,
             "encoder": self.encoder,
             "compared": self.compared(),
-            "questions": [_question(one) for one in self.shown()],
+            "questions": [_question(comparison) for comparison in self.shown()],
         }
 
 
 def run(encoder: Any = "default", *, progress: Progress | None = None) -> DemoResult:
-    """Build the graph of the corpus and ask all of its questions, of flat search and of
-    the graph.
+    """Build the graph of the corpus, and ask all questions with and without it.
 
-    Flat search is that of the graph's own index: BM25F and, with an encoder, cosine.
-    The two differ in the graph alone.
+    Flat search uses the graph's own index: BM25F and, with an encoder, cosine. The two
+    differ in the graph alone.
 
     Parameters
     ----------
     encoder
-        As for `SageGraph.build`; the demo goes on without one where it is not
-        installed.
+        As for `SageGraph.build`; the demo continues without one that is not installed.
     progress
-        Called as the work goes on.
+        Called with the progress of each stage.
     """
     note = ""
     start = time.perf_counter()
@@ -167,7 +175,7 @@ def run(encoder: Any = "default", *, progress: Progress | None = None) -> DemoRe
     questions = load_questions()
     if graph.index.dense is not None:
         graph.index.dense.prepare([question.question for question in questions])
-    asked: list[QuestionComparison] = []
+    comparisons: list[QuestionComparison] = []
     for number, question in enumerate(questions):
         if progress is not None:
             progress("ask", number + 1, len(questions))
@@ -175,21 +183,27 @@ def run(encoder: Any = "default", *, progress: Progress | None = None) -> DemoRe
             name: retriever.retrieve(question.question, max(K))
             for name, retriever in retrievers.items()
         }
-        asked.append(QuestionComparison(question, question.gold(graph.nodes), answers))
+        gold = question.gold(graph.nodes)
+        comparisons.append(QuestionComparison(question, gold, answers))
     rows = {
-        name: {
-            f"recall@{at}": percent(
-                mean(recall_at_k(one.answers[name].ids, one.gold, at) for one in asked)
-            )
-            for at in K
-        }
+        name: {f"recall@{k}": _recall(comparisons, name, k) for k in K}
         for name in retrievers
     }
     seconds = {
         "build": round(built - start, 3),
         "ask": round(time.perf_counter() - built, 3),
     }
-    return DemoResult(graph, asked, rows, seconds, note)
+    return DemoResult(graph, comparisons, rows, seconds, note)
+
+
+def _recall(comparisons: Sequence[QuestionComparison], name: str, k: int) -> float:
+    """Return the mean recall of a retriever in percent."""
+    return percent(
+        mean(
+            recall_at_k(comparison.answers[name].ids, comparison.gold, k)
+            for comparison in comparisons
+        )
+    )
 
 
 def _retrievers(graph: SageGraph) -> dict[str, Retriever]:
@@ -202,20 +216,20 @@ def _retrievers(graph: SageGraph) -> dict[str, Retriever]:
     return parts | {FLAT: IndexRetriever(graph.index), SAGE: graph.retriever()}
 
 
-def _question(one: QuestionComparison) -> dict[str, Any]:
+def _question(comparison: QuestionComparison) -> dict[str, Any]:
     return {
-        "id": one.question.id,
-        "question": one.question.question,
-        "answer": one.question.answer,
-        "gold": sorted(one.gold),
-        "holding": sorted(one.holding),
-        FLAT: one.answers[FLAT].ids[:SHOWN_K],
+        "id": comparison.question.id,
+        "question": comparison.question.question,
+        "answer": comparison.question.answer,
+        "gold": sorted(comparison.gold),
+        "holding": sorted(comparison.holding),
+        FLAT: comparison.answers[FLAT].ids[:SHOWN_K],
         SAGE: [
             {
                 "id": hit.id,
                 "score": hit.score,
-                "evidence": [e.to_dict() for e in hit.evidence],
+                "evidence": [evidence.to_dict() for evidence in hit.evidence],
             }
-            for hit in one.answers[SAGE].hits[:SHOWN_K]
+            for hit in comparison.answers[SAGE].hits[:SHOWN_K]
         ],
     }

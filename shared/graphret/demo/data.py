@@ -1,6 +1,4 @@
-"""The corpus of the demo and its questions, as they come with the package;
-ATTRIBUTION.md says where they are from.
-"""
+"""The corpus and the questions of the demo; ATTRIBUTION.md has their sources."""
 
 from __future__ import annotations
 
@@ -21,8 +19,8 @@ _HERE = Path(__file__).parent
 class DemoQuestion:
     """A question of OTT-QA about one of the tables.
 
-    Its `rows`, from 0, answer it, and `passages` hold the answer; there are none where
-    the table alone does.
+    Its `rows`, from 0, and `passages` hold the answer; there are no passages where the
+    table alone has it.
     """
 
     id: str
@@ -33,9 +31,7 @@ class DemoQuestion:
     passages: tuple[str, ...]
 
     def gold(self, nodes: NodeTable) -> frozenset[str]:
-        """Return the ids of the nodes that answer it: its passages, and the segments
-        that hold its rows.
-        """
+        """Return the ids of its passages and of the segments that have its rows."""
         segments = nodes.at(
             [i for i, id_ in enumerate(nodes.ids) if id_.startswith(f"{self.table}#")]
         )
@@ -46,12 +42,12 @@ class DemoQuestion:
             )
             for node in segments
         }
-        held = [
+        segment_ids = [
             id_
             for id_, (start, end) in spans.items()
             if any(start <= row < end for row in self.rows)
         ]
-        return frozenset([*held, *self.passages])
+        return frozenset([*segment_ids, *self.passages])
 
 
 def load_corpus() -> Corpus:

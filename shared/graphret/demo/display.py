@@ -44,52 +44,48 @@ ROW_NAMES = {
 
 
 def draw(result: DemoResult, questions: int = SHOWN) -> RenderableType:
-    """Return the result as something that rich prints, with so many questions; see
-    `DemoResult.shown`.
-    """
+    """Return the result for rich to print, with so many questions shown."""
     parts: list[RenderableType] = [Text(about(result))]
-    for number, one in enumerate(result.shown(questions), start=1):
+    for number, comparison in enumerate(result.shown(questions), start=1):
         parts += [
             Text(),
             Rule(Text(f"question {number}", style="dim"), align="left", style="dim"),
-            _question(one, result),
+            _question(comparison),
         ]
     return Group(
-        *parts, Text(), Rule(style="dim"), _recall(result), Text(comparison(result))
+        *parts, Text(), Rule(style="dim"), _recall(result), Text(summary(result))
     )
 
 
 def draw_explored(explored: DemoExploration) -> RenderableType:
-    """Return what the agents did and found as something that rich prints."""
-    ways = []
+    """Return what the agents did and found for rich to print."""
+    routes = []
     for lane in timeline(explored.retrieval).lanes:
         looks = [call.arguments for call in lane.calls if call.tool == EXPLORE]
-        way = " → ".join(
+        route = " → ".join(
             " ".join([look["node"], *look.get("relation_types", ())]) for look in looks
         )
-        ways.append(f"agent {lane.agent}: {way}, selects {len(lane.selection)}")
+        routes.append(f"agent {lane.agent}: {route}, selects {len(lane.selection)}")
     return Group(
         Rule(Text("exploring agents", style="dim"), align="left", style="dim"),
         Text(about_explored(explored)),
         Text(f"\n{QUESTION}\n", style="bold"),
-        Text("\n".join(ways) + "\n"),
+        Text("\n".join(routes) + "\n"),
         render_timeline(explored.retrieval, store_lookup(explored.store), steps=False),
     )
 
 
 def page(result: DemoResult, path: str | os.PathLike[str]) -> Path:
-    """Write the result as a page that needs nothing but a browser, and return
-    its path.
-    """
+    """Write the result as a self-contained page, and return its path."""
     panels = [
         Panel(
-            one.first(SAGE),
-            one.first(FLAT),
-            one.holding,
-            one.question.answer,
-            f"{_verdict(one)}.",
+            comparison.first(SAGE),
+            comparison.first(FLAT),
+            comparison.holding,
+            comparison.question.answer,
+            f"{_verdict(comparison)}.",
         )
-        for one in result.shown()
+        for comparison in result.shown()
     ]
     rows = {ROW_NAMES[name]: row for name, row in result.rows.items()}
     title = f"Recall in percent over all {result.counts['questions']} questions"
@@ -97,7 +93,7 @@ def page(result: DemoResult, path: str | os.PathLike[str]) -> Path:
         path,
         panels,
         title="What a graph adds to flat search",
-        lead=f"{about(result)} {comparison(result)}",
+        lead=f"{about(result)} {summary(result)}",
         figures=Figures(rows, title, ROW_NAMES[SAGE]),
         lookup=store_lookup(result.graph.store),
     )
@@ -122,16 +118,16 @@ def about(result: DemoResult) -> str:
     )
 
 
-def comparison(result: DemoResult) -> str:
-    """Say for how many questions the graph finds the answer, and more and less of what
-    recall counts.
-    """
+def summary(result: DemoResult) -> str:
+    """Return the numbers of questions that the graph answers, and answers better."""
     compared = result.compared()
     flat, sage = (
-        sum(one.answered(row) > 0 for one in result.asked) for row in (FLAT, SAGE)
+        sum(comparison.answered(row) > 0 for comparison in result.comparisons)
+        for row in (FLAT, SAGE)
     )
+    n_questions = len(result.comparisons)
     return (
-        f"The first {SHOWN_K} hits hold the answer for {flat} of {len(result.asked)}"
+        f"The first {SHOWN_K} hits hold the answer for {flat} of {n_questions}"
         f" questions by flat search and for {sage} with the graph. Recall counts the"
         " rows and passages that OTT-QA gives for an answer: the graph finds more of"
         f" them for {compared['more']} questions, as many for {compared['same']}, fewer"
@@ -139,56 +135,53 @@ def comparison(result: DemoResult) -> str:
     )
 
 
-def _question(one: QuestionComparison, result: DemoResult) -> RenderableType:
+def _question(comparison: QuestionComparison) -> RenderableType:
     lists = Table.grid(padding=(0, 3), expand=True)
     lists.add_column(ratio=1)
     lists.add_column(ratio=1)
     lists.add_row(
         Text("flat search", style="dim"), Text("with the graph (SAGE)", style="dim")
     )
-    for left, right in zip(one.first(FLAT).hits, one.first(SAGE).hits, strict=False):
-        lists.add_row(_line(left, one), _line(right, one))
-    added = _added(one)
-    better = one.answered(SAGE) > one.answered(FLAT)
+    flat, sage = comparison.first(FLAT), comparison.first(SAGE)
+    for flat_hit, sage_hit in zip(flat.hits, sage.hits, strict=False):
+        lists.add_row(_line(flat_hit, comparison), _line(sage_hit, comparison))
+    added, answer = _added(comparison), comparison.question.answer
+    better = comparison.answered(SAGE) > comparison.answered(FLAT)
     parts: list[RenderableType] = [
-        Text(one.question.question, style="bold"),
-        Text.assemble(("answer: ", "dim"), (one.question.answer, "yellow")),
+        Text(comparison.question.question, style="bold"),
+        Text.assemble(("answer: ", "dim"), (answer, "yellow")),
         Text(),
         lists,
         Text(),
         Text(
-            _verdict(one) + (", by these links:" if better else "."),
+            _verdict(comparison) + (", by these links:" if better else "."),
             style="green" if better else "dim",
         ),
     ]
     if better:
-        drawn = render(added, gold=one.holding, answer=one.question.answer)
+        drawn = render(added, gold=comparison.holding, answer=answer)
         parts.append(Padding(drawn, (0, 0, 0, 2)))
     return Group(*parts)
 
 
-def _added(one: QuestionComparison) -> Retrieval:
-    """Return what holds the answer in the first hits of the graph and is not among
-    those of flat search.
-    """
-    flat, sage = one.first(FLAT), one.first(SAGE)
-    return Retrieval(
-        sage.query,
-        sage.k,
-        [hit for hit in sage.hits if hit.id in one.holding and hit.id not in flat.ids],
-    )
+def _added(comparison: QuestionComparison) -> Retrieval:
+    """Return the graph's first hits with the answer that flat search does not have."""
+    flat, sage = comparison.first(FLAT), comparison.first(SAGE)
+    answering = [hit for hit in sage.hits if hit.id in comparison.holding]
+    hits = [hit for hit in answering if hit.id not in flat.ids]
+    return Retrieval(sage.query, sage.k, hits)
 
 
-def _verdict(one: QuestionComparison) -> str:
-    flat, sage = one.answered(FLAT), one.answered(SAGE)
+def _verdict(comparison: QuestionComparison) -> str:
+    flat, sage = comparison.answered(FLAT), comparison.answered(SAGE)
     return (
         f"Hits that hold the answer among the first {SHOWN_K}: {flat} by flat search,"
         f" {sage} with the graph"
     )
 
 
-def _line(hit: Hit, one: QuestionComparison) -> Text:
-    star = hit.id in one.holding
+def _line(hit: Hit, comparison: QuestionComparison) -> Text:
+    star = hit.id in comparison.holding
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append("★ " if star else "  ", style="yellow")
     line.append(name_of(hit.node), style="bold" if star else "")
@@ -211,7 +204,7 @@ def _recall(result: DemoResult) -> RenderableType:
     for name, row in result.rows.items():
         table.add_row(
             ROW_NAMES[name],
-            *(f"{row[m]:.1f}" for m in measures),
+            *(f"{row[measure]:.1f}" for measure in measures),
             style="bold green" if name == SAGE else "",
         )
     return table

@@ -1,6 +1,4 @@
-"""The second half of the demo: agents explore the film graph that comes with the
-package, driven by a fixed policy.
-"""
+"""The second half of the demo: scripted agents explore a graph of films."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ FOUND = 8
 
 @dataclass(frozen=True, slots=True)
 class DemoExploration:
-    """The graph of films and what the agents found in it."""
+    """The graph of films and the retrieval of the agents."""
 
     store: GraphStore
     retrieval: Retrieval

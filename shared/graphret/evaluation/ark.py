@@ -33,8 +33,10 @@ def merged(
 ) -> list[str]:
     """Return what agents selected as one ranking (ARK, table 3)."""
     if how == "voting":
-        return [one.id for one in vote([each.selection for each in sessions])]
-    union = list(dict.fromkeys(node for each in sessions for node in each.selection))
+        return [voted.id for voted in vote([session.selection for session in sessions])]
+    union = list(
+        dict.fromkeys(node for session in sessions for node in session.selection)
+    )
     if how == "random":
         random.Random(seed).shuffle(union)
     return union
@@ -78,7 +80,7 @@ def bench_ark(
     rows: dict[str, dict[str, float]] = {}
     seconds: dict[str, float] = {}
     tools: dict[str, Any] = {}
-    gold = {one.text: one.gold for one in questions}
+    gold = {question.text: question.gold for question in questions}
     began, most = time.perf_counter(), max(agents)
     for exploration in explorations:
         part = "" if exploration == "full" else f", {exploration}"
@@ -89,10 +91,13 @@ def bench_ark(
             name = f"{limit} steps{part}"
             runs = _explored(ark_of(settings), questions, name, progress)
             for n in agents:
-                first = [run.sessions[:n] for run in runs]
+                sessions_of_runs = [run.sessions[:n] for run in runs]
                 row = f"{n} agent{'s' * (n > 1)}, {name}"
-                rows[row] = _measured(map(merged, first), questions)
-                slowest = [max(each.seconds for each in some) for some in first]
+                rows[row] = _measured(map(merged, sessions_of_runs), questions)
+                slowest = [
+                    max(session.seconds for session in agent_sessions)
+                    for agent_sessions in sessions_of_runs
+                ]
                 seconds[row] = round(float(np.mean(slowest)), 4)
         tools[exploration] = tool_use(runs, gold)
         for how in get_args(Merge)[1:]:
@@ -128,8 +133,12 @@ def _measured(
 ) -> dict[str, float]:
     """Return the metrics of rankings in percent."""
     values = [
-        (hit_at_k(ids, one.gold, 1), recall_at_k(ids, one.gold, 20), mrr(ids, one.gold))
-        for ids, one in zip(ranked, questions, strict=True)
+        (
+            hit_at_k(ids, question.gold, 1),
+            recall_at_k(ids, question.gold, 20),
+            mrr(ids, question.gold),
+        )
+        for ids, question in zip(ranked, questions, strict=True)
     ]
     means = (100 * np.asarray(values).mean(axis=0)).round(2).tolist()
     return dict(zip(_SHOWN, means, strict=True))
@@ -152,21 +161,23 @@ def tool_use(
     gold
         The right answers by question. A run of a question that is not there is refused.
     """
-    pairs = [(run.question, one) for run in runs for one in run.sessions]
-    groups = {"all": [one for _, one in pairs]}
+    pairs = [(run.question, session) for run in runs for session in run.sessions]
+    groups = {"all": [session for _, session in pairs]}
     if gold is not None:
         if unknown := next((text for text, _ in pairs if text not in gold), None):
             raise InvalidInput(
                 f"runs: expected runs of the questions, got one of {unknown!r}"
             )
-        right = [hit_at_k(merged([one]), gold[text], 5) == 1 for text, one in pairs]
+        right = [
+            hit_at_k(merged([session]), gold[text], 5) == 1 for text, session in pairs
+        ]
         groups["successful"] = [
-            one for (_, one), hit in zip(pairs, right, strict=True) if hit
+            session for (_, session), hit in zip(pairs, right, strict=True) if hit
         ]
         groups["failed"] = [
-            one for (_, one), hit in zip(pairs, right, strict=True) if not hit
+            session for (_, session), hit in zip(pairs, right, strict=True) if not hit
         ]
-    return {name: _use(some) for name, some in groups.items() if some}
+    return {name: _use(sessions) for name, sessions in groups.items() if sessions}
 
 
 def _use(sessions: Sequence[ArkSession]) -> dict[str, Any]:
@@ -174,19 +185,19 @@ def _use(sessions: Sequence[ArkSession]) -> dict[str, Any]:
     calls = [
         [
             Counter(call.tool for call in step.calls if not call.failed)
-            for step in one.steps
+            for step in session.steps
         ]
-        for one in sessions
+        for session in sessions
     ]
-    searches = [sum(step[SEARCH] for step in one) for one in calls]
-    explored = [sum(step[EXPLORE] for step in one) for one in calls]
-    again = [any(step[SEARCH] for step in one[1:]) for one in calls]
+    searches = [sum(step[SEARCH] for step in steps) for steps in calls]
+    explored = [sum(step[EXPLORE] for step in steps) for steps in calls]
+    searched_again = [any(step[SEARCH] for step in steps[1:]) for steps in calls]
     all_calls = sum(searches) + sum(explored)
     return {
         "trajectories": len(sessions),
         "search_share": _percent(sum(searches), all_calls),
         "only_search": _percent(sum(n == 0 for n in explored), len(sessions)),
-        "searched_again": _percent(sum(again), len(sessions)),
+        "searched_again": _percent(sum(searched_again), len(sessions)),
         "explorations": {str(n): m for n, m in sorted(Counter(explored).items())},
     }
 

@@ -52,13 +52,11 @@ class ShareTable:
         self.counts: dict[str, int] = {}
         self.missed: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
 
-    def share(
-        self, row: str, metric: str, found: int, of: int, places: int = 2
-    ) -> None:
+    def share(self, row: str, metric: str, n: int, of: int, places: int = 2) -> None:
         """Add ``found / of`` to a row; where `of` is 0 the count alone."""
         self.counts[f"{row}/{metric}"] = of
         if of:
-            self.rows[row][metric] = round(100 * found / of, places)
+            self.rows[row][metric] = round(100 * n / of, places)
 
     def result(self, name: str, seconds: Mapping[str, float]) -> dict[str, Any]:
         """Return the result of a benchmark, with twenty examples of each kind."""
@@ -105,7 +103,7 @@ def read_list(path: Path) -> list[Any]:
     """Return the list that a JSON file holds; an `InvalidInput` names a file that holds
     none.
     """
-    listed = read_json(path)
-    if not isinstance(listed, list):
-        raise InvalidInput(f"{path}: expected a list, got {type(listed).__name__}")
-    return listed
+    value = read_json(path)
+    if not isinstance(value, list):
+        raise InvalidInput(f"{path}: expected a list, got {type(value).__name__}")
+    return value

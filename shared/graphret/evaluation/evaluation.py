@@ -73,33 +73,35 @@ def evaluate(
     """
     require_methods(methods)
     require_on_failure(on_failure)
-    asked, remarks = resolve_answers(graph.store, questions, graph.documents)
+    answerable, remarks = resolve_answers(graph.store, questions, graph.documents)
     model = options.chat_model()
     meter = None if model is None else MeteredChat(model)
     metered = replace(options, chat=meter)
     retrievers = {method: graph.retriever(method, metered) for method in methods}
     nodes, edges = graph.store.count()
-    kept = Journal(journal, {"nodes": nodes, "edges": edges, **_given(options)})
-    answers = kept.read()
-    _require_same_texts(asked, answers, kept)
+    journal_file = Journal(
+        journal, {"nodes": nodes, "edges": edges, **_options_given(options)}
+    )
+    answers = journal_file.read()
+    _require_same_texts(answerable, answers, journal_file)
     report = progress or (lambda stage, done, total: None)
     for method, retriever in retrievers.items():
-        for nth, question in enumerate(asked):
-            report(method, nth, len(asked))
+        for nth, question in enumerate(answerable):
+            report(method, nth, len(answerable))
             if (method, question.id) not in answers:
                 try:
-                    answer = _asked(method, retriever, question, meter)
+                    answer = _measured_answer(method, retriever, question, meter)
                 except GraphretError as error:
-                    raise _stopped(method, question, error, kept) from error
+                    raise _stop_error(method, question, error, journal_file) from error
                 if meter is not None and meter.outage and on_failure == "raise":
-                    raise _stopped(
-                        method, question, meter.outage, kept
+                    raise _stop_error(
+                        method, question, meter.outage, journal_file
                     ) from meter.outage
-                kept.add(answer)
+                journal_file.add(answer)
                 answers[method, question.id] = answer
-        report(method, len(asked), len(asked))
+        report(method, len(answerable), len(answerable))
     summary = Summary(
-        asked, list(retrievers), answers, prices=prices, by_model=model is not None
+        answerable, list(retrievers), answers, prices=prices, by_model=model is not None
     )
     return summary.to_dict({"nodes": nodes, "edges": edges}, remarks)
 
@@ -108,7 +110,7 @@ def require_methods(methods: Sequence[str]) -> None:
     """Raise an `InvalidInput` where a method is unknown, comes twice, or there is
     none.
     """
-    unknown = [one for one in methods if one not in METHODS]
+    unknown = [method for method in methods if method not in METHODS]
     if not methods or unknown or len(set(methods)) < len(methods):
         raise InvalidInput(
             f"method: expected some of {', '.join(METHODS)}, each once, got"
@@ -116,14 +118,14 @@ def require_methods(methods: Sequence[str]) -> None:
         )
 
 
-def _given(options: MethodOptions) -> dict[str, Any]:
+def _options_given(options: MethodOptions) -> dict[str, Any]:
     """Return the options that decide what is answered, as far as they were given."""
-    told = {one.name: one.default for one in fields(MethodOptions)}
+    defaults = {option.name: option.default for option in fields(MethodOptions)}
     for name in ("chat", "llm_cache", "on_run", "base_url"):
-        del told[name]
+        del defaults[name]
     return {
         name: value if isinstance(value, int | float) else _name(value)
-        for name, default in told.items()
+        for name, default in defaults.items()
         if (value := getattr(options, name)) != default
     }
 
@@ -140,25 +142,25 @@ def _require_same_texts(
     for answer in answers.values():
         if texts.get(answer.question, answer.text) != answer.text:
             raise InvalidInput(
-                f"{journal.path}: it holds an answer to another question"
-                f" {answer.question!r}, and is left as it is: {answer.text!r}"
+                f"{journal.path}: it contains an answer to another question"
+                f" {answer.question!r} and was left unchanged: {answer.text!r}"
             )
 
 
-def _stopped(
+def _stop_error(
     method: str, question: EvaluationQuestion, error: Exception, journal: Journal
 ) -> RetrievalFailed:
     """Return what to raise where a run cannot go on."""
-    kept = (
+    resume_hint = (
         ""
         if journal.path is None
         else f"; the answers until then are in {journal.path}, and the same command"
         " goes on from there"
     )
-    return RetrievalFailed(f"{method}, question {question.id}: {error}{kept}")
+    return RetrievalFailed(f"{method}, question {question.id}: {error}{resume_hint}")
 
 
-def _asked(
+def _measured_answer(
     method: str,
     retriever: Retriever,
     question: EvaluationQuestion,
@@ -167,19 +169,19 @@ def _asked(
     """Ask a method a question, and measure what that takes."""
     before = Spent() if meter is None else meter.spent
     start = time.perf_counter()
-    found = retriever.retrieve(question.text, K)
+    retrieval = retriever.retrieve(question.text, K)
     seconds = time.perf_counter() - start
     spent = Spent() if meter is None else meter.spent - before
     failures = tuple(
         f"{stage.details['failed']}: {stage.details.get('error', '')}"
-        for stage in found.trace.fallbacks
+        for stage in retrieval.trace.fallbacks
         if "failed" in stage.details
     )
     return Answer(
         method,
         question.id,
         question.text,
-        tuple(found.ids),
+        tuple(retrieval.ids),
         round(seconds, 6),
         spent.calls,
         spent.usage.input_tokens,

@@ -119,13 +119,13 @@ def bench_general(
         and cut it (``load``), to make the graph (``build``), and as ``query_<row>`` the
         median of a question with the largest k, its embedding given.
     """
-    ks = sorted({require_k(one) for one in k or GENERAL_K})
+    ks = sorted({require_k(cutoff) for cutoff in k or GENERAL_K})
     report = progress or (lambda stage, done, total: None)
-    found, notes = find_sets(data, sets)
+    chosen_sets, notes = find_sets(data, sets)
     model = cached_encoder(encoder, notes)
     if model is None:
         notes.append("hybrid is BM25 over weighted fields here, without embeddings")
-    runs = [run_set(files, model, ks, limit, report) for files in found]
+    runs = [run_set(files, model, ks, limit, report) for files in chosen_sets]
     return _result(runs, ks, notes)
 
 
@@ -190,10 +190,10 @@ def retrievers(graph: SageGraph) -> dict[str, Retriever]:
     ``default`` what ``SageGraph.retriever()`` gives. Without an encoder there is no
     ``dense`` and no ``flat``.
     """
-    made = plain_retrievers(graph.index)
-    made["hybrid"] = IndexRetriever(graph.index)
-    made["default"] = graph.retriever()
-    return made
+    by_row = plain_retrievers(graph.index)
+    by_row["hybrid"] = IndexRetriever(graph.index)
+    by_row["default"] = graph.retriever()
+    return by_row
 
 
 def measure(
@@ -209,14 +209,14 @@ def measure(
     other retriever may choose by `k`, and is asked for each.
     """
     columns: defaultdict[str, list[float]] = defaultdict(list)
-    taken: list[float] = []
+    seconds: list[float] = []
     largest, *smaller = sorted({*ks, ALL_AT}, reverse=True)
     for nth, question in enumerate(questions):
         if nth % 50 == 0:
             report(row, nth, len(questions))
         start = time.perf_counter()
         ranked = {largest: retriever.retrieve(question.text, largest).ids}
-        taken.append(time.perf_counter() - start)
+        seconds.append(time.perf_counter() - start)
         for k in smaller:
             if isinstance(retriever, IndexRetriever):
                 ranked[k] = ranked[largest][:k]
@@ -226,7 +226,7 @@ def measure(
             columns[metric].append(value)
     report(row, len(questions), len(questions))
     values = {metric: np.asarray(column) for metric, column in columns.items()}
-    return values, statistics.median(taken)
+    return values, statistics.median(seconds)
 
 
 def _metrics(
@@ -266,8 +266,8 @@ def _result(
         for name, count in run.counts.items():
             counts[name] += count
             counts[f"{run.name}/{name}"] = count
-        nodes, edges, asked = (run.counts[name] for name in COUNTS)
-        about = f"{nodes:,} nodes, {edges:,} edges, {asked:,} questions"
+        nodes, edges, n_questions = (run.counts[name] for name in COUNTS)
+        about = f"{nodes:,} nodes, {edges:,} edges, {n_questions:,} questions"
         titles[run.name] = f"{run.name}, {about}"
         notes += run.notes
         for name, value in run.seconds.items():

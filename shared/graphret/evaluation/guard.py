@@ -55,19 +55,22 @@ def _schemas(file: Path) -> dict[str, GraphSchema]:
     """
     schemas = {}
     for row in _rows(file):
-        found = ast.literal_eval(row["structured_schema"])
-        triples = [(t["start"], t["type"], t["end"]) for t in found["relationships"]]
+        structured = ast.literal_eval(row["structured_schema"])
+        triples = [
+            (triple["start"], triple["type"], triple["end"])
+            for triple in structured["relationships"]
+        ]
         labels = {
-            *found["node_props"],
-            *(label for s, _, t in triples for label in (s, t)),
+            *structured["node_props"],
+            *(label for s, _, triple in triples for label in (s, triple)),
         }
         properties, relation_properties = (
             {
                 owner: {
-                    one["property"]: PropertySchema(one.get("type", "ANY"))
-                    for one in given
+                    property_["property"]: PropertySchema(property_.get("type", "ANY"))
+                    for property_ in listed_properties
                 }
-                for owner, given in found[kind].items()
+                for owner, listed_properties in structured[kind].items()
             }
             for kind in ("node_props", "rel_props")
         )
@@ -95,7 +98,9 @@ def load_queries(folder: str | Path) -> list[GuardQuery]:
                     json.loads(row[f"unknown_{kind}"])
                     for kind in ("labels", "relations", "properties")
                 ]
-                unknown = tuple(name for some in names for name in some)
+                unknown = tuple(
+                    name for names_of_kind in names for name in names_of_kind
+                )
                 accepted = row["accepted"] == "True"
                 queries.append(
                     GuardQuery(
@@ -171,11 +176,11 @@ def bench_guard(
     }
     result = run.result("guard", seconds) | {"notes": []}
     for name, (_, what) in UNSAID.items():
-        found, accepted = (
+        errors, accepted = (
             run.counts.get(of, 0) for of in (f"accepted/{name}", "accepted")
         )
         result["notes"].append(
-            f"accepted queries with {what}: {found:,} of {accepted:,}"
+            f"accepted queries with {what}: {errors:,} of {accepted:,}"
         )
     return result
 
@@ -200,7 +205,7 @@ class _GuardMeasures(ShareTable):
         """Hold the guard's errors against the server's, and keep the accepted queries
         in which it finds none.
         """
-        found, of = Counter[str](), Counter[str]()
+        counted, of = Counter[str](), Counter[str]()
         for number, query in enumerate(queries, 1):
             self.progress("check", number, len(queries))
             errors = self.check(query.text, query.schema)
@@ -224,14 +229,16 @@ class _GuardMeasures(ShareTable):
                 "unknown_found": codes.UNKNOWN_NAMES,
             }
             looked_for = about.get(metric, codes.MEANING | codes.UNKNOWN_NAMES)
-            said = [message for kind, message in errors.items() if kind in looked_for]
+            messages = [
+                message for kind, message in errors.items() if kind in looked_for
+            ]
             of[metric] += 1
-            found[metric] += bool(said)
-            if bool(said) == (metric == "false_alarms"):
-                wrong = (*said, query.error or ", ".join(query.unknown))[0]
+            counted[metric] += bool(messages)
+            if bool(messages) == (metric == "false_alarms"):
+                wrong = (*messages, query.error or ", ".join(query.unknown))[0]
                 self.missed[metric].append({"query": query.text, "message": wrong})
         for metric in ("false_alarms", "errors_found", "unknown_found"):
-            self.share("guard", metric, found[metric], of[metric], 3)
+            self.share("guard", metric, counted[metric], of[metric], 3)
         self.counts |= {"queries": len(queries)} | {
             name: of[name] for name in of if name.startswith("accepted")
         }
@@ -243,9 +250,9 @@ class _GuardMeasures(ShareTable):
         order = list(range(len(self.clean)))
         Random(seed).shuffle(order)
         for done, kind in enumerate(MUTATIONS, 1):
-            made = caught = 0
+            n_made = n_caught = 0
             for i in order:
-                if made == mutants:
+                if n_made == mutants:
                     break
                 query = self.clean[i]
                 mistake = mutate(
@@ -253,12 +260,12 @@ class _GuardMeasures(ShareTable):
                 )
                 if mistake is None:
                     continue
-                made += 1
+                n_made += 1
                 if self.check(mistake, query.schema):
-                    caught += 1
+                    n_caught += 1
                 else:
                     self.missed[kind].append(
                         {"query": mistake, "message": f"was: {query.text}"}
                     )
-            self.share("mutations", kind, caught, made, 3)
+            self.share("mutations", kind, n_caught, n_made, 3)
             self.progress("mutate", done, len(MUTATIONS))

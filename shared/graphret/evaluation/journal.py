@@ -1,4 +1,4 @@
-"""The answers of a run in a file, so that a run that was cut short goes on."""
+"""The answers of a run in a file, from which an interrupted run continues."""
 
 from __future__ import annotations
 
@@ -68,16 +68,18 @@ class Journal:
             return {}
         try:
             text = self.path.read_text(encoding="utf-8")
-            whole = text[: text.rfind("\n") + 1]
-            first, *lines = [json.loads(line) for line in whole.splitlines()]
-            kept = [Answer(**{**line, "ids": tuple(line["ids"])}) for line in lines]
+            complete_lines = text[: text.rfind("\n") + 1]
+            first, *lines = [json.loads(line) for line in complete_lines.splitlines()]
+            answers = [Answer(**{**line, "ids": tuple(line["ids"])}) for line in lines]
             run = dict(first["run"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InvalidInput(f"{self.path}: no answers of a run: {error}") from error
+            raise InvalidInput(
+                f"{self.path}: expected the answers of a run: {error}"
+            ) from error
         self._require_same(run)
-        if whole != text:
-            self._write("w", whole)
-        return {(one.method, one.question): one for one in kept}
+        if complete_lines != text:
+            self._write("w", complete_lines)
+        return {(answer.method, answer.question): answer for answer in answers}
 
     def add(self, answer: Answer) -> None:
         """Keep an answer."""
@@ -92,8 +94,8 @@ class Journal:
         ]
         if differing:
             raise InvalidInput(
-                f"{self.path}: it holds answers of another run, and is left as it is:"
-                f" {'; '.join(differing)}"
+                f"{self.path}: it contains answers of another run and was left"
+                f" unchanged: {'; '.join(differing)}"
             )
 
     def _write(self, mode: str, text: str) -> None:

@@ -88,7 +88,8 @@ def load_questions(
     typed = _lines(kinds) if kinds.exists() else [""] * len(lines)
     if len(typed) != len(lines):
         raise InvalidInput(
-            f"{kinds}: {len(typed)} types of questions for {len(lines)} questions"
+            f"{kinds}: expected a type for each of {len(lines)} questions, got"
+            f" {len(typed)}"
         )
     places: Sequence[int] = range(len(lines))
     if (most := require_limit(limit)) is not None and most < len(lines):
@@ -111,16 +112,19 @@ def _lines(path: Path) -> list[str]:
 
 
 def _question(line: str, kind: str, where: str) -> MetaQuestion:
-    asked, tab, answers = line.partition("\t")
-    entity = _ENTITY.search(asked)
+    bracketed, tab, answers = line.partition("\t")
+    entity = _ENTITY.search(bracketed)
     gold = frozenset(answer for answer in answers.split("|") if answer)
     if not tab or entity is None or not gold:
         raise InvalidInput(
-            f"{where}: a question with an [entity], a tab and answers joined by '|' are"
-            " expected"
+            f"{where}: expected a question with an [entity], a tab and answers joined"
+            " by '|'"
         )
     return MetaQuestion(
-        _ENTITY.sub(r"\1", asked), entity[1], gold, path_of(kind, where) if kind else ()
+        _ENTITY.sub(r"\1", bracketed),
+        entity[1],
+        gold,
+        path_of(kind, where) if kind else (),
     )
 
 
@@ -138,7 +142,7 @@ def path_of(kind: str, where: str = "type of question") -> tuple[tuple[str, bool
     for source, target in itertools.pairwise(roles):
         relation = _RELATIONS.get(target if source == "movie" else source)
         if relation is None or (source == "movie") == (target == "movie"):
-            raise InvalidInput(f"{where}: {kind!r} is no type of question")
+            raise InvalidInput(f"{where}: expected a type of question, got {kind!r}")
         path.append((relation, source == "movie"))
     return tuple(path)
 
@@ -246,8 +250,10 @@ def _training_questions(
     for n in hops:
         available = len(_lines(Path(data) / f"{n}-hop" / "vanilla" / "qa_train.txt"))
         limit = max(1, round(share * available))
-        drawn = load_questions(data, n, "train", limit=limit, seed=seed)
-        questions += [LabelledQuestion(each.text, each.gold) for each in drawn]
+        sampled = load_questions(data, n, "train", limit=limit, seed=seed)
+        questions += [
+            LabelledQuestion(question.text, question.gold) for question in sampled
+        ]
     return questions
 
 
@@ -343,9 +349,9 @@ def _effort(runs: Sequence[ArkRun], *, strict: bool) -> dict[str, float]:
                 raise RetrievalFailed(
                     f"{session.question!r}: agent {session.agent + 1}: {session.error}"
                 )
-        taken = [step for session in run.sessions for step in session.steps]
-        calls.append(sum(len(step.calls) for step in taken))
-        steps.append(len(taken))
+        agent_steps = [step for session in run.sessions for step in session.steps]
+        calls.append(sum(len(step.calls) for step in agent_steps))
+        steps.append(len(agent_steps))
     return {
         "calls": round(statistics.mean(calls), 2),
         "steps": round(statistics.mean(steps), 2),
@@ -370,41 +376,43 @@ class _UnconstrainedWriter:
         prior: Prior = None,
     ) -> Written:
         (texts,) = self.writer.write([question])
-        found = written_among([one.text for one in candidates], texts)[:most]
-        return [(place, 1 / len(found)) for place in found]
+        places = written_among([candidate.text for candidate in candidates], texts)[
+            :most
+        ]
+        return [(place, 1 / len(places)) for place in places]
 
 
-def _plan_seconds(planner: PathPlanner, asked: Sequence[MetaQuestion]) -> float:
+def _plan_seconds(planner: PathPlanner, questions: Sequence[MetaQuestion]) -> float:
     """The median time of a plan, processor time, over at most 200 questions."""
-    taken = []
-    for question in asked[:: max(1, len(asked) // 200)]:
+    seconds = []
+    for question in questions[:: max(1, len(questions) // 200)]:
         start = time.process_time()
         planner.plan(question.text)
-        taken.append(time.process_time() - start)
-    return statistics.median(taken)
+        seconds.append(time.process_time() - start)
+    return statistics.median(seconds)
 
 
 def _measure(
-    row: str, retriever: Retriever, asked: Sequence[MetaQuestion], report: Progress
+    row: str, retriever: Retriever, questions: Sequence[MetaQuestion], report: Progress
 ) -> tuple[dict[str, float], float]:
     values: dict[str, list[float]] = {
         name: [] for name in ("hit@1", "hit@5", "recall@20", "mrr")
     }
-    taken = []
-    for nth, question in enumerate(asked):
+    seconds = []
+    for nth, question in enumerate(questions):
         if nth % 20 == 0:
-            report(row, nth, len(asked))
+            report(row, nth, len(questions))
         start = time.perf_counter()
         ranked = retriever.retrieve(question.text, _K).ids
-        taken.append(time.perf_counter() - start)
+        seconds.append(time.perf_counter() - start)
         values["hit@1"].append(hit_at_k(ranked, question.gold, 1))
         values["hit@5"].append(hit_at_k(ranked, question.gold, 5))
         values["recall@20"].append(recall_at_k(ranked, question.gold, _K))
         values["mrr"].append(mrr(ranked, question.gold))
-    report(row, len(asked), len(asked))
+    report(row, len(questions), len(questions))
     return {
         name: percent(statistics.mean(measured)) for name, measured in values.items()
-    }, statistics.median(taken)
+    }, statistics.median(seconds)
 
 
 def path_ends(store: MemoryStore, question: MetaQuestion) -> set[str]:
@@ -413,12 +421,12 @@ def path_ends(store: MemoryStore, question: MetaQuestion) -> set[str]:
     """
     frontier = {question.entity}
     for relation, outgoing in question.path:
-        there = [node.id for node in store.get(sorted(frontier)) if node is not None]
+        existing = [node.id for node in store.get(sorted(frontier)) if node is not None]
         edges = (
             store.neighbors(
-                there, relations=[relation], direction="out" if outgoing else "in"
+                existing, relations=[relation], direction="out" if outgoing else "in"
             )
-            if there
+            if existing
             else []
         )
         frontier = {edge.target if outgoing else edge.source for edge in edges} - {

@@ -60,7 +60,12 @@ def mrr(ranked: Sequence[str], gold: Collection[str]) -> float:
     """
     right = _checked(gold, 1)
     return next(
-        (1.0 / rank for rank, one in enumerate(ranked, start=1) if one in right), 0.0
+        (
+            1.0 / rank
+            for rank, node_id in enumerate(ranked, start=1)
+            if node_id in right
+        ),
+        0.0,
     )
 
 
@@ -104,9 +109,12 @@ def graded_recall_at_k(
     """Return how much of the parts the first `k` hold: ``Σ weight · min(1, Σ share of
     ranked[:k])``.
     """
-    found = _checked(holders(gold), k).intersection(ranked[:k])
-    held = [min(1.0, sum(part.shares.get(one, 0.0) for one in found)) for part in gold]
-    return sum(part.weight * share for part, share in zip(gold, held, strict=True))
+    retrieved = _checked(holders(gold), k).intersection(ranked[:k])
+    covered = [
+        min(1.0, sum(part.shares.get(node_id, 0.0) for node_id in retrieved))
+        for part in gold
+    ]
+    return sum(part.weight * share for part, share in zip(gold, covered, strict=True))
 
 
 def graded_all_at_k(ranked: Sequence[str], gold: Collection[GoldPart], k: int) -> float:
@@ -163,19 +171,29 @@ def mean_gain(differences: Sequence[ArrayLike]) -> dict[str, float]:
     dict
         ``gain``, ``low`` and ``high``, as of `paired_bootstrap`.
     """
-    sets = [np.asarray(one, dtype=np.float64) for one in differences]
-    if not sets or not all(one.ndim == 1 and len(one) for one in sets):
+    sets = [
+        np.asarray(question_differences, dtype=np.float64)
+        for question_differences in differences
+    ]
+    if not sets or not all(
+        question_differences.ndim == 1 and len(question_differences)
+        for question_differences in sets
+    ):
         raise InvalidInput(
             "differences: expected at least one set of questions, and one question"
             " in each"
         )
     generator = np.random.default_rng(0)
     resampled = np.zeros(RESAMPLES)
-    for one in sets:
-        drawn = generator.integers(len(one), size=(RESAMPLES, len(one)))
-        resampled += one[drawn].mean(axis=1)
+    for question_differences in sets:
+        drawn = generator.integers(
+            len(question_differences), size=(RESAMPLES, len(question_differences))
+        )
+        resampled += question_differences[drawn].mean(axis=1)
     low, high = np.percentile(resampled / len(sets), [2.5, 97.5])
-    gain = sum(float(one.mean()) for one in sets) / len(sets)
+    gain = sum(
+        float(question_differences.mean()) for question_differences in sets
+    ) / len(sets)
     return {"gain": percent(gain), "low": percent(low), "high": percent(high)}
 
 

@@ -33,12 +33,12 @@ def load_multihop(data: str | Path) -> list[Dataset]:
         not in the corpus.
     """
     root = Path(data)
-    found = [load_passages(*files) for files in passage_files(json_files(root))]
-    if not found:
+    datasets = [load_passages(*files) for files in passage_files(json_files(root))]
+    if not datasets:
         raise InvalidInput(
-            f"{root}: there is no <name>.json with a <name>_corpus.json beside it"
+            f"{root}: expected a <name>.json with a <name>_corpus.json, found none"
         )
-    return found
+    return datasets
 
 
 def passage_files(files: Mapping[str, Path]) -> list[tuple[str, Path, Path]]:
@@ -62,18 +62,18 @@ def load_passages(name: str, path: Path, corpus: Path) -> Dataset:
     for (title, _), node_id in ids.items():
         bearers.setdefault(title, []).append(node_id)
     questions = []
-    for nth, one in enumerate(read_list(path)):
+    for nth, record in enumerate(read_list(path)):
         where = f"{path}, question {nth}"
         try:
-            text, gold = one["question"], _gold(one, ids, bearers)
+            text, gold = record["question"], _gold(record, ids, bearers)
         except InvalidInput as error:
             raise InvalidInput(f"{where}: {error}") from error
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"{where}: {error!r}") from error
         if not isinstance(text, str):
-            raise InvalidInput(f"{where}: 'question' is a string, not {text!r}")
+            raise InvalidInput(f"{where}: 'question': expected a string, got {text!r}")
         if not gold:
-            raise InvalidInput(f"{where}: it has no supporting passage")
+            raise InvalidInput(f"{where}: expected a supporting passage, found none")
         questions.append(LabelledQuestion(text, frozenset(gold)))
     return Dataset(name, nodes, questions)
 
@@ -83,16 +83,20 @@ def _passages(raw: Any, path: Path) -> list[tuple[str, str]]:
     try:
         if isinstance(raw, Mapping):
             passages = [
-                (title, said if isinstance(said, str) else "".join(said))
-                for title, said in raw.items()
+                (title, content if isinstance(content, str) else "".join(content))
+                for title, content in raw.items()
             ]
         else:
-            passages = [(one["title"], one["text"]) for one in raw]
+            passages = [(passage["title"], passage["text"]) for passage in raw]
     except (KeyError, TypeError) as error:
-        raise InvalidInput(f"{path}: it is no corpus of passages: {error!r}") from error
+        raise InvalidInput(
+            f"{path}: expected a corpus of passages: {error!r}"
+        ) from error
     for nth, (title, text) in enumerate(passages):
         if not isinstance(title, str) or not isinstance(text, str):
-            raise InvalidInput(f"{path}, passage {nth}: 'title' and 'text' are strings")
+            raise InvalidInput(
+                f"{path}, passage {nth}: expected strings as 'title' and 'text'"
+            )
     return passages
 
 
@@ -101,19 +105,19 @@ def _ids(passages: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     is taken.
     """
     ids: dict[tuple[str, str], str] = {}
-    taken: set[str] = set()
+    used_ids: set[str] = set()
     for title, text in passages:
         node_id, nth = title or "untitled", 1
-        while node_id in taken:
+        while node_id in used_ids:
             nth += 1
             node_id = f"{title} ({nth})"
-        taken.add(node_id)
+        used_ids.add(node_id)
         ids[title, text] = node_id
     return ids
 
 
 def _gold(
-    one: Any,
+    record: Any,
     ids: Mapping[tuple[str, str], str],
     bearers: Mapping[str, list[str]],
 ) -> set[str]:
@@ -121,8 +125,8 @@ def _gold(
     `InvalidInput`.
     """
     gold: set[str] = set()
-    if "supporting_facts" not in one:
-        for passage in one["paragraphs"]:
+    if "supporting_facts" not in record:
+        for passage in record["paragraphs"]:
             if not passage.get("is_supporting", True):
                 continue
             title, text = passage["title"], passage["paragraph_text"]
@@ -132,9 +136,11 @@ def _gold(
                 )
             gold.add(ids[title, text])
         return gold
-    shown = {title: "".join(said) for title, said in one.get("context", ())}
-    for title in dict.fromkeys(fact[0] for fact in one["supporting_facts"]):
-        exact = ids.get((title, shown.get(title, "")))
+    context_texts = {
+        title: "".join(sentences) for title, sentences in record.get("context", ())
+    }
+    for title in dict.fromkeys(fact[0] for fact in record["supporting_facts"]):
+        exact = ids.get((title, context_texts.get(title, "")))
         if exact is None and title not in bearers:
             raise InvalidInput(f"the corpus has no passage {title!r}")
         gold.update([exact] if exact else bearers[title])

@@ -67,13 +67,13 @@ class QueryNames:
             self.labels.get(match[end]) if match[end] else _only(match[f"{end}_labels"])
         )
 
-    def places(self, found: Iterable[re.Match[str]], group: str) -> list[NamePlace]:
+    def places(self, matches: Iterable[re.Match[str]], group: str) -> list[NamePlace]:
         """The labels or types that a group of patterns holds."""
         words = (
             word
-            for one in found
-            if one[group]
-            for word in _WORD.finditer(self.text, *one.span(group))
+            for match in matches
+            if match[group]
+            for word in _WORD.finditer(self.text, *match.span(group))
         )
         return [_place(word, 0) for word in words]
 
@@ -125,41 +125,41 @@ def _reading(query: str) -> QueryNames:
         or matched.search(text[: node.start()])
     ]
     aliases = set(_ALIAS.findall(text))
-    named = [
-        (found, end) for found in relations for end in ("left", "variable", "right")
+    relation_groups = [
+        (match, end) for match in relations for end in ("left", "variable", "right")
     ]
     variables: dict[str, list[NamePlace]] = {}
     labels: dict[str, set[str]] = {}
-    for found, end in [*((node, "node") for node in nodes), *named]:
-        name, place = found[end], _place(found, end)
+    for match, end in [*((node, "node") for node in nodes), *relation_groups]:
+        name, place = match[end], _place(match, end)
         if name and name not in aliases and place not in variables.setdefault(name, []):
             variables[name].append(place)
             if end == "variable":
                 labels[name] = {""}
-            elif given := found[f"{end}_labels"]:
-                labels.setdefault(name, set()).add(_only(given) or "")
-    known = {
-        name: min(given)
-        for name, given in labels.items()
-        if len(given) == 1 and "" not in given
+            elif label_text := match[f"{end}_labels"]:
+                labels.setdefault(name, set()).add(_only(label_text) or "")
+    single_labels = {
+        name: min(label_text)
+        for name, label_text in labels.items()
+        if len(label_text) == 1 and "" not in label_text
     }
-    reads = [(_place(found, 1), _place(found, 2)) for found in _READ.finditer(text)]
-    return QueryNames(query, text, nodes, relations, variables, known, reads)
+    reads = [(_place(match, 1), _place(match, 2)) for match in _READ.finditer(text)]
+    return QueryNames(query, text, nodes, relations, variables, single_labels, reads)
 
 
-def _place(found: re.Match[str], group: str | int) -> NamePlace:
-    return NamePlace(found[group], *found.span(group))
+def _place(match: re.Match[str], group: str | int) -> NamePlace:
+    return NamePlace(match[group], *match.span(group))
 
 
 def _only(labels: str | None) -> str | None:
     """The label where a node has one, and no operator."""
     return (
-        found[1] if (found := re.fullmatch(r"\s*:\s*(\w+)\s*", labels or "")) else None
+        match[1] if (match := re.fullmatch(r"\s*:\s*(\w+)\s*", labels or "")) else None
     )
 
 
 def _rename(
-    read: QueryNames, places: list[NamePlace], known: Collection[str], rng: Random
+    read: QueryNames, places: list[NamePlace], known_names: Collection[str], rng: Random
 ) -> str | None:
     """Give one of some places a name that people and models write by mistake, and that
     is not known.
@@ -182,7 +182,9 @@ def _rename(
         f"{name}_id",
         name[0] + name,
     ]
-    wrong = [text for text in wrong if text and text != name and text not in known]
+    wrong = [
+        text for text in wrong if text and text != name and text not in known_names
+    ]
     return read.with_(place, rng.choice(wrong)) if wrong else None
 
 
@@ -203,16 +205,19 @@ def _turn(read: QueryNames, schema: GraphSchema, rng: Random) -> str | None:
 
 def _one_way(read: QueryNames, relation: re.Match[str], schema: GraphSchema) -> bool:
     names = {place.name for place in read.places([relation], "types")}
-    ends = [read.label(relation, "left"), read.label(relation, "right")]
-    source, target = ends if relation["out"] else reversed(ends)
+    end_labels = [read.label(relation, "left"), read.label(relation, "right")]
+    source, target = end_labels if relation["out"] else reversed(end_labels)
 
-    def has(one: str | None, other: str | None) -> bool:
+    def has(source_label: str | None, target_label: str | None) -> bool:
         return any(
-            r in names and one in (None, s) and other in (None, t)
+            r in names and source_label in (None, s) and target_label in (None, t)
             for s, r, t in schema.relations
         )
 
-    directed = bool(relation["into"]) != bool(relation["out"]) and ends != [None, None]
+    directed = bool(relation["into"]) != bool(relation["out"]) and end_labels != [
+        None,
+        None,
+    ]
     return directed and has(source, target) and not has(target, source)
 
 
@@ -230,23 +235,23 @@ def _properties(schema: GraphSchema) -> set[str]:
 
 def _move_property(read: QueryNames, schema: GraphSchema, rng: Random) -> str | None:
     """Read from a node a property that the graph has, but not nodes of its label."""
-    named = [
+    owned_names = [
         (read.labels.get(owner.name), name) for owner, name in read.reads
     ] + read.map_keys()
     places = [
         (label, name)
-        for label, name in named
+        for label, name in owned_names
         if label and name.name in schema.properties.get(label, ())
     ]
     if not places:
         return None
     label, name = rng.choice(places)
-    others = [
+    elsewhere = [
         other
         for other in sorted(_properties(schema) - set(schema.properties[label]))
         if other.isidentifier()
     ]
-    return read.with_(name, rng.choice(others)) if others else None
+    return read.with_(name, rng.choice(elsewhere)) if elsewhere else None
 
 
 def _drop(read: QueryNames, schema: GraphSchema, rng: Random) -> str | None:
@@ -273,7 +278,7 @@ def _rename_variable(read: QueryNames, schema: GraphSchema, rng: Random) -> str 
     """
     read_at = [
         *(owner for owner, _ in read.reads),
-        *(_place(found, 1) for found in _ALONE.finditer(read.text)),
+        *(_place(match, 1) for match in _ALONE.finditer(read.text)),
     ]
     places: list[NamePlace] = []
     for name, patterns in read.variables.items():
@@ -282,11 +287,11 @@ def _rename_variable(read: QueryNames, schema: GraphSchema, rng: Random) -> str 
     if not places:
         return None
     place = rng.choice(places)
-    taken = set(re.findall(r"\w+", read.text))
+    used_words = set(re.findall(r"\w+", read.text))
     new = [
         n
         for n in (f"{place.name}1", place.name + place.name[0], f"my_{place.name}")
-        if n not in taken
+        if n not in used_words
     ]
     return read.with_(place, rng.choice(new))
 
@@ -334,7 +339,7 @@ def _add(
     templates: tuple[str, ...], read: QueryNames, schema: GraphSchema, rng: Random
 ) -> str | None:
     """Put a clause in: before the query, before its last RETURN, or after it."""
-    returns = [found.start() for found in _RETURN.finditer(read.text)]
+    returns = [match.start() for match in _RETURN.finditer(read.text)]
     if not returns or not read.variables:
         return None
     head, tail = read.query[: returns[-1]], read.query[returns[-1] :].rstrip("; \n")
@@ -360,6 +365,6 @@ MUTATIONS: dict[str, Callable[[QueryNames, GraphSchema, Random], str | None]] = 
     "property_moved": _move_property,
     "bracket": _drop,
     "variable": _rename_variable,
-    "write": lambda *given: _add(_WRITES, *given),
-    "access": lambda *given: _add(_ACCESSES, *given),
+    "write": lambda *arguments: _add(_WRITES, *arguments),
+    "access": lambda *arguments: _add(_ACCESSES, *arguments),
 }

@@ -65,7 +65,7 @@ def load_ottqa(data: str | Path, split: str = "dev", *, titled: bool = True) -> 
         for url, text in read_json(requests).items() if requests.exists() else ():
             passages.setdefault(url, text)
     if not tables:
-        raise InvalidInput(f"{root / TABLES}: there are no tables")
+        raise InvalidInput(f"{root / TABLES}: expected tables, found none")
     documents = [
         Document(text, id=url, title=title_of(url) if titled else "")
         for url, text in passages.items()
@@ -74,10 +74,10 @@ def load_ottqa(data: str | Path, split: str = "dev", *, titled: bool = True) -> 
         [*tables, *documents], chunker=None, rows_per_segment=ROWS, balance=False
     )
     nodes = describe(segments, HeuristicMetadata())
-    asked = read_json(root / "released_data" / f"{split}.traced.json")
-    questions, lost = _questions(asked, nodes)
+    records = read_json(root / "released_data" / f"{split}.traced.json")
+    questions, lost = _questions(records, nodes)
     counts = {"tables": len(tables), "passages": len(documents)}
-    counts |= {"questions_in_file": len(asked), "gold_not_in_corpus": lost}
+    counts |= {"questions_in_file": len(records), "gold_not_in_corpus": lost}
     return Dataset("ottqa", nodes, questions, counts)
 
 
@@ -102,28 +102,30 @@ def _table(raw: Any, path: Path, titled: bool) -> Table:
             introduction=raw.get("intro", ""),
         )
     except (KeyError, TypeError, IndexError) as error:
-        raise InvalidInput(f"{path}: it is no OTT-QA table: {error!r}") from error
+        raise InvalidInput(f"{path}: expected a table of OTT-QA: {error!r}") from error
 
 
 def _questions(
-    asked: Iterable[Any], nodes: Iterable[Node]
+    records: Iterable[Any], nodes: Iterable[Node]
 ) -> tuple[list[LabelledQuestion], int]:
     """Return the questions that have gold among the nodes, and how many gold nodes were
     not there.
     """
-    known = {node.id for node in nodes}
+    node_ids = {node.id for node in nodes}
     questions, lost = [], 0
-    for one in asked:
-        table_id = one["table_id"]
+    for record in records:
+        table_id = record["table_id"]
         gold = set()
-        for _, (row, _), url, kind in one["answer-node"]:
+        for _, (row, _), url, kind in record["answer-node"]:
             gold.add(f"{table_id}#{row // ROWS}")
             if kind == "passage" and url:
                 gold.add(url)
-        here = gold & known
-        lost += len(gold) - len(here)
-        if here:
+        present_gold = gold & node_ids
+        lost += len(gold) - len(present_gold)
+        if present_gold:
             questions.append(
-                LabelledQuestion(one["question"], frozenset(here), half(table_id))
+                LabelledQuestion(
+                    record["question"], frozenset(present_gold), half(table_id)
+                )
             )
     return questions, lost

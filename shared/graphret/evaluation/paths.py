@@ -92,25 +92,25 @@ def _ranked(
     progress: Any,
 ) -> dict[str, Any]:
     start = time.perf_counter()
-    known = [] if train is None else read_records(train)
-    space = path_space(records + known)
-    asked = [choice_of(record, space) for record in records]
+    training_records = [] if train is None else read_records(train)
+    space = path_space(records + training_records)
+    choices = [choice_of(record, space) for record in records]
     read = time.perf_counter()
     scorer = (
-        fit_scorer([choice_of(record, space) for record in known])
-        if known
+        fit_scorer([choice_of(record, space) for record in training_records])
+        if training_records
         else PathScorer()
     )
-    ways: dict[str, _Order] = {
+    orders: dict[str, _Order] = {
         "untrained": lambda _, choice, __: _in_order(_costs(PathScorer(), choice))
     }
-    if known:
-        ways["trained"] = lambda _, choice, scorer: _in_order(_costs(scorer, choice))
-    ways |= {"fewest": lambda _, choice, __: _in_order(choice.facts[:, 1]), **models}
+    if training_records:
+        orders["trained"] = lambda _, choice, scorer: _in_order(_costs(scorer, choice))
+    orders |= {"fewest": lambda _, choice, __: _in_order(choice.facts[:, 1]), **models}
     rows = {}
-    for row, order in ways.items():
+    for row, order in orders.items():
         measured = []
-        for nth, (record, choice) in enumerate(zip(records, asked, strict=True)):
+        for nth, (record, choice) in enumerate(zip(records, choices, strict=True)):
             if progress is not None and nth % 10 == 0:
                 progress(row, nth, len(records))
             measured.append(
@@ -126,8 +126,8 @@ def _ranked(
         "rows": rows,
         "counts": {
             "questions": len(records),
-            "queries": sum(len(c.paths) for c in asked),
-            "trained_on": len(known),
+            "queries": sum(len(c.paths) for c in choices),
+            "trained_on": len(training_records),
         },
         "seconds": {
             "read": round(read - start, 3),
@@ -140,26 +140,28 @@ def _ranked(
 def _by_writer(
     writer: Writer, records: Sequence[Mapping[str, Any]]
 ) -> dict[str, _Order]:
-    said, free = [], _freely(writer, records)
+    combined_costs, free = [], _freely(writer, records)
 
     def alone(
         record: Mapping[str, Any], choice: PathChoice, scorer: PathScorer
     ) -> list[int]:
         candidates = candidates_of(record)
-        found = dict(writer.rank(record["question"], candidates, len(candidates)))
+        probabilities = dict(
+            writer.rank(record["question"], candidates, len(candidates))
+        )
         by_words = writer.prior_weight * _costs(scorer, choice)
-        said.append(
+        combined_costs.append(
             [
-                by_words[i] - math.log(max(found[i], 1e-300))
+                by_words[i] - math.log(max(probabilities[i], 1e-300))
                 for i in range(len(candidates))
             ]
         )
-        return [*found]
+        return [*probabilities]
 
-    both = (_in_order(costs) for costs in said)
+    orders = (_in_order(costs) for costs in combined_costs)
     return {
         "writer": alone,
-        "writer, paths": lambda *_: next(both),
+        "writer, paths": lambda *_: next(orders),
         "writer, free": lambda *_: next(free),
     }
 
@@ -173,7 +175,7 @@ def _freely(
     for start in range(0, len(records), _BATCH):
         batch = records[start : start + _BATCH]
         for record, texts in zip(
-            batch, writer.write([one["question"] for one in batch]), strict=True
+            batch, writer.write([item["question"] for item in batch]), strict=True
         ):
             yield written_among(record["cypher_queries"], texts)
 
@@ -202,14 +204,14 @@ def _measured(
     hits, results = record["hits"], record["num_results"]
     if not order:
         return 0.0, 0.0, 0.0
-    top, left, found = order[0], float(_K), 0.0
+    top, places_left, expected_hits = order[0], float(_K), 0.0
     for i in order:
-        taken = min(left, results[i])
-        found += hits[i] * taken / max(results[i], 1)
-        left -= taken
+        n_results = min(places_left, results[i])
+        expected_hits += hits[i] * n_results / max(results[i], 1)
+        places_left -= n_results
     right = (hits[top], results[top]) == (hits[best], results[best])
     return (
         float(right),
         hits[top] / max(results[top], 1),
-        min(1.0, found / max(len(record["answer_ids"]), 1)),
+        min(1.0, expected_hits / max(len(record["answer_ids"]), 1)),
     )

@@ -163,26 +163,26 @@ class _Plans:
         counted: dict[str, Counter[str]] = {}
         for nth, question in enumerate(questions):
             self.report(group, nth, len(questions))
-            found = Counter(_verdict(question, retriever.retrieve(question.text, _K)))
+            outcome = Counter(_verdict(question, retriever.retrieve(question.text, _K)))
             for kind in (question.kind, "all"):
-                counted[kind] = counted.get(kind, Counter()) + found
+                counted[kind] = counted.get(kind, Counter()) + outcome
         self.report(group, len(questions), len(questions))
-        taken = time.perf_counter() - began
-        self.seconds[f"query_{group}"] = taken / max(1, len(questions))
+        seconds = time.perf_counter() - began
+        self.seconds[f"query_{group}"] = seconds / max(1, len(questions))
         self.titles[group] = f"{group}, {len(questions)} questions"
-        whole = counted.pop("all", Counter())
-        for kind, n in [*counted.items(), ("all", whole)]:
+        total = counted.pop("all", Counter())
+        for kind, n in [*counted.items(), ("all", total)]:
             self.counts[f"{group}/{kind}"] = n["asked"]
             self.counts[f"{group}/{kind}, answerable"] = n["answerable"]
             self.rows[f"{group}/{kind}"] = _shares(n)
 
 
-def _verdict(question: PlanQuestion, found: Retrieval) -> Iterator[str]:
+def _verdict(question: PlanQuestion, retrieval: Retrieval) -> Iterator[str]:
     """What counts of the answer to a question."""
     yield "asked"
-    confidence = found.signals.confidence
+    confidence = retrieval.signals.confidence
     signed = confidence is not None and confidence <= UNSURE
-    right = bool(question.answers.intersection(found.ids[:1]))
+    right = bool(question.answers.intersection(retrieval.ids[:1]))
     if question.answers:
         yield "answerable"
     if right:

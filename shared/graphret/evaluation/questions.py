@@ -53,7 +53,7 @@ class EvaluationQuestion:
         """Return the ids of a ranking as they count: of the parts of an answer the
         first alone, by the answer's id.
         """
-        return list(dict.fromkeys(self.parts.get(one, one) for one in ids))
+        return list(dict.fromkeys(self.parts.get(node_id, node_id) for node_id in ids))
 
 
 def read_evaluation_questions(
@@ -91,8 +91,8 @@ def read_evaluation_questions(
         return _of_metaqa(source, split or "dev", limit, seed)
     elif split is not None:
         raise InvalidInput(
-            f"split: {source} is a file, and has no splits; STaRK's folder with"
-            f" {_STARK_FOLDER}/ and split/ has them"
+            f"split: expected STaRK's folder with {_STARK_FOLDER}/ and split/, got the"
+            f" file {source}"
         )
     elif source.suffix == ".csv":
         questions = _stark_rows(source)
@@ -121,23 +121,33 @@ def resolve_answers(
     InvalidInput
         When no question has an answer that is in the graph.
     """
-    asked = [question for question in questions if question.answers]
-    wanted = list(dict.fromkeys(one for each in asked for one in each.answers))
-    nodes = store.get(wanted) if wanted else []
-    there = {one for one, node in zip(wanted, nodes, strict=True) if node is not None}
-    parts = _parts(documents, [one for one in wanted if one not in there])
-    there |= {*parts.values()}
-    names = {
-        one for each in asked if each.named for one in each.answers if one not in there
+    answerable = [question for question in questions if question.answers]
+    answers = list(
+        dict.fromkeys(answer for labelled in answerable for answer in labelled.answers)
+    )
+    nodes = store.get(answers) if answers else []
+    existing = {
+        answer for answer, node in zip(answers, nodes, strict=True) if node is not None
     }
-    ids = {one: [one] for one in wanted} | (_bearers(store, names) if names else {})
+    parts = _parts(documents, [answer for answer in answers if answer not in existing])
+    existing |= {*parts.values()}
+    names = {
+        answer
+        for labelled in answerable
+        if labelled.named
+        for answer in labelled.answers
+        if answer not in existing
+    }
+    ids = {answer: [answer] for answer in answers} | (
+        _ids_by_name(store, names) if names else {}
+    )
     missing = [
-        (question.id, one)
-        for question in asked
-        for one in question.answers
-        if one not in there and ids[one] == [one]
+        (question.id, answer)
+        for question in answerable
+        for answer in question.answers
+        if answer not in existing and ids[answer] == [answer]
     ]
-    if len(missing) == sum(len(question.answers) for question in asked):
+    if len(missing) == sum(len(question.answers) for question in answerable):
         first = f", such as {missing[0][1]!r}" if missing else ""
         raise InvalidInput(
             f"questions: expected answers that are in the graph, found none{first}"
@@ -145,17 +155,17 @@ def resolve_answers(
     resolved = [
         replace(
             question,
-            answers=tuple(id_ for one in question.answers for id_ in ids[one]),
+            answers=tuple(id_ for answer in question.answers for id_ in ids[answer]),
             named=False,
             parts={
-                node: whole
-                for node, whole in parts.items()
-                if whole in question.answers
+                node: item_id
+                for node, item_id in parts.items()
+                if item_id in question.answers
             },
         )
-        for question in asked
+        for question in answerable
     ]
-    return resolved, _remarks(len(questions) - len(asked), missing)
+    return resolved, _remarks(len(questions) - len(answerable), missing)
 
 
 def _remarks(n_left_out: int, missing: Sequence[tuple[str, str]]) -> list[str]:
@@ -171,40 +181,40 @@ def _remarks(n_left_out: int, missing: Sequence[tuple[str, str]]) -> list[str]:
     return remarks
 
 
-def _parts(documents: SageGraph | None, wanted: Sequence[str]) -> dict[str, str]:
+def _parts(documents: SageGraph | None, item_ids: Sequence[str]) -> dict[str, str]:
     """Return the nodes of the documents, tables and records of some ids, each with the
     id that it is part of.
     """
-    if documents is None or not wanted:
+    if documents is None or not item_ids:
         return {}
-    wholes = documents.state.nodes_of(wanted)
-    return {node: whole for whole, nodes in wholes.items() for node in nodes}
+    nodes_by_item = documents.state.nodes_of(item_ids)
+    return {node: item_id for item_id, nodes in nodes_by_item.items() for node in nodes}
 
 
-def _bearers(store: GraphStore, names: set[str]) -> dict[str, list[str]]:
+def _ids_by_name(store: GraphStore, names: set[str]) -> dict[str, list[str]]:
     """Return the ids of the nodes of some names, by name; it reads every node once."""
-    found: dict[str, list[str]] = {}
+    ids_by_name: dict[str, list[str]] = {}
     for block in store.nodes():
         for node in block:
             if node.name in names:
-                found.setdefault(node.name, []).append(node.id)
-    return found
+                ids_by_name.setdefault(node.name, []).append(node.id)
+    return ids_by_name
 
 
 def _of_record(where: str, record: Any) -> EvaluationQuestion:
     fields = record if isinstance(record, dict) else {}
-    named = "answer_ids" not in fields
+    by_name = "answer_ids" not in fields
     text = fields.get("question")
-    answers = fields.get("answers" if named else "answer_ids")
+    answers = fields.get("answers" if by_name else "answer_ids")
     kind = fields.get("kind", "")
     if not isinstance(text, str) or not text.strip() or not isinstance(kind, str):
         raise InvalidInput(f"{where}: expected {_FIELDS}")
     if not isinstance(answers, list) or not all(
-        isinstance(one, str | int) for one in answers
+        isinstance(answer, str | int) for answer in answers
     ):
         raise InvalidInput(f"{where}: expected {_FIELDS}")
     id_ = str(fields.get("id", where.rpartition(" ")[2]))
-    return EvaluationQuestion(id_, text, tuple(map(str, answers)), kind, named)
+    return EvaluationQuestion(id_, text, tuple(map(str, answers)), kind, by_name)
 
 
 def _of_stark(folder: Path, split: str) -> list[EvaluationQuestion]:
@@ -218,11 +228,11 @@ def _of_stark(folder: Path, split: str) -> list[EvaluationQuestion]:
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{index}: {error}") from error
     by_id = {question.id: question for question in questions}
-    if unknown := [one for one in chosen if one not in by_id]:
+    if unknown := [question_id for question_id in chosen if question_id not in by_id]:
         raise InvalidInput(f"{index}: there is no question {unknown[0]!r}")
     if split == _TENTH:
         chosen = chosen[: int(len(chosen) * 0.1)]
-    return [by_id[one] for one in chosen]
+    return [by_id[question_id] for question_id in chosen]
 
 
 def _stark_rows(path: Path) -> list[EvaluationQuestion]:
@@ -250,7 +260,9 @@ def _listed(text: str | None) -> tuple[str, ...] | None:
         listed = ast.literal_eval(text or "")
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-    if not isinstance(listed, list) or not all(isinstance(one, int) for one in listed):
+    if not isinstance(listed, list) or not all(
+        isinstance(item, int) for item in listed
+    ):
         return None
     return tuple(map(str, listed))
 
@@ -261,14 +273,18 @@ def _of_metaqa(
     hops = [n for n in HOPS if (folder / f"{n}-hop").is_dir()]
     if not hops:
         raise InvalidInput(
-            f"{folder}: expected {_STARK_FOLDER}/ as of STaRK, or 1-hop/ as of MetaQA"
+            f"{folder}: expected {_STARK_FOLDER}/ (STaRK) or 1-hop/ (MetaQA) in it"
         )
     return [
         EvaluationQuestion(
-            f"{n}-hop-{place}", one.text, tuple(sorted(one.gold)), f"{n}-hop", True
+            f"{n}-hop-{place}",
+            question.text,
+            tuple(sorted(question.gold)),
+            f"{n}-hop",
+            True,
         )
         for n in hops
-        for place, one in enumerate(
+        for place, question in enumerate(
             load_questions(folder, n, split, limit=limit, seed=seed), 1
         )
     ]
@@ -276,11 +292,11 @@ def _of_metaqa(
 
 def _require_distinct(questions: Iterable[EvaluationQuestion], source: Path) -> None:
     counted = Counter(question.id for question in questions)
-    twice = [one for one, n in counted.items() if n > 1]
-    if twice:
+    duplicated = [question_id for question_id, n in counted.items() if n > 1]
+    if duplicated:
         raise InvalidInput(
-            f"{source}: expected distinct ids, got {twice[0]!r} {counted[twice[0]]}"
-            f" times, one of {len(twice):,} that come more than once"
+            f"{source}: expected distinct ids, got {duplicated[0]!r}"
+            f" {counted[duplicated[0]]} times, one of {len(duplicated):,} duplicates"
         )
 
 

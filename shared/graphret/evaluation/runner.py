@@ -65,8 +65,10 @@ class SingleFieldText(NodeText):
     def all_fields(self, nodes: Sequence[Node]) -> list[dict[str, FieldText]]:
         """Return the name and text of each node as one field."""
         texts = [
-            one.text if one.text.startswith(one.name) else f"{one.name}\n{one.text}"
-            for one in nodes
+            node.text
+            if node.text.startswith(node.name)
+            else f"{node.name}\n{node.text}"
+            for node in nodes
         ]
         return [{"text": text} if text.strip() else {} for text in texts]
 
@@ -237,11 +239,13 @@ def bench_multihop(
         As for `bench_ottqa`; ``all@8`` is always among the metrics.
     """
     datasets = [
-        d for d in load_multihop(data) if split is None or d.name.endswith(split)
+        candidate
+        for candidate in load_multihop(data)
+        if split is None or candidate.name.endswith(split)
     ]
     if not datasets:
         raise InvalidInput(
-            f"{data}: no data set there has a name that ends in {split!r}"
+            f"{data}: expected a data set whose name ends with {split!r}, found none"
         )
     merged: dict[str, Any] = {
         "name": "multihop",
@@ -259,16 +263,16 @@ def bench_multihop(
             "progress": progress,
         }
         run = compare(dataset.limited(limit), k or MULTIHOP_K, all_at=ALL_AT, **options)
-        one = run.to_dict(dataset.name)
+        result = run.to_dict(dataset.name)
         for part in ("rows", "counts", "seconds", "intervals"):
             merged[part].update(
-                {f"{dataset.name}/{key}": value for key, value in one[part].items()}
+                {f"{dataset.name}/{key}": value for key, value in result[part].items()}
             )
-        merged["notes"] = list(dict.fromkeys([*merged["notes"], *one["notes"]]))
-        merged["baseline"] = one["baseline"]
+        merged["notes"] = list(dict.fromkeys([*merged["notes"], *result["notes"]]))
+        merged["baseline"] = result["baseline"]
     for name in ("nodes", "questions"):
         merged["counts"][name] = sum(
-            merged["counts"][f"{d.name}/{name}"] for d in datasets
+            merged["counts"][f"{candidate.name}/{name}"] for candidate in datasets
         )
     return merged
 
@@ -402,10 +406,10 @@ class _CachedReranker(CrossEncoderReranker):
         self.known: dict[tuple[str, ...], list[float]] = {}
 
     def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
-        asked = (query, *(hit.id for hit in hits))
-        if asked not in self.known:
-            self.known[asked] = super().scores(query, hits)
-        return self.known[asked]
+        key = (query, *(hit.id for hit in hits))
+        if key not in self.known:
+            self.known[key] = super().scores(query, hits)
+        return self.known[key]
 
 
 def cached_encoder(encoder: Any, notes: list[str]) -> Encoder | None:
@@ -433,23 +437,23 @@ def plain_retrievers(index: HybridIndex) -> dict[str, Retriever]:
     plain = BM25Index.build(
         index.table, text=SingleFieldText(), settings=BM25Settings(field_b={})
     )
-    made: dict[str, Retriever] = {"bm25": IndexRetriever(plain)}
+    by_row: dict[str, Retriever] = {"bm25": IndexRetriever(plain)}
     if index.dense is not None:
-        made["dense"] = IndexRetriever(index.dense)
-        made["flat"] = IndexRetriever(
+        by_row["dense"] = IndexRetriever(index.dense)
+        by_row["flat"] = IndexRetriever(
             HybridIndex(plain, index.dense, alpha=DEFAULT_ALPHA)
         )
-    return made
+    return by_row
 
 
 def _retrievers(
     graph: SageGraph, bare: SageGraph, rows: Sequence[str] | None
 ) -> dict[str, Retriever]:
     index = graph.index
-    made = {**plain_retrievers(index), "bm25f": IndexRetriever(index.lexical)}
+    by_row = {**plain_retrievers(index), "bm25f": IndexRetriever(index.lexical)}
     if index.dense is not None:
-        made["hybrid"] = IndexRetriever(index)
-    made |= {name: graph.retriever(name) for name in RANKINGS}
+        by_row["hybrid"] = IndexRetriever(index)
+    by_row |= {name: graph.retriever(name) for name in RANKINGS}
     without = {**STRENGTH, SHARES_NAME: 0.0}
     fixed = Coverage(
         alpha=DEFAULT_ALPHA,
@@ -460,13 +464,15 @@ def _retrievers(
         redundancy_penalty=0.0,
         strength=without,
     )
-    made |= {
+    by_row |= {
         "lexical": bare.retriever(),
         "fixed": graph.retriever(fixed),
         "default": graph.retriever(),
     }
     return {
-        row: made[row] for row in ROWS if row in made and (rows is None or row in rows)
+        row: by_row[row]
+        for row in ROWS
+        if row in by_row and (rows is None or row in rows)
     }
 
 
@@ -480,15 +486,15 @@ def _evaluate(
 ) -> None:
     questions = run.dataset.questions
     columns: defaultdict[str, list[float]] = defaultdict(list)
-    taken: list[float] = []  # with the most hits, the question's embedding given
-    asked = sorted({*ks, *([] if all_at is None else [all_at])}, reverse=True)
+    seconds: list[float] = []  # with the most hits, the question's embedding given
+    depths = sorted({*ks, *([] if all_at is None else [all_at])}, reverse=True)
     for nth, question in enumerate(questions):
         if nth % 50 == 0:
             report(row, nth, len(questions))
         start = time.perf_counter()
-        ranked = {asked[0]: retriever.retrieve(question.text, asked[0]).ids}
-        taken.append(time.perf_counter() - start)
-        ranked |= {k: retriever.retrieve(question.text, k).ids for k in asked[1:]}
+        ranked = {depths[0]: retriever.retrieve(question.text, depths[0]).ids}
+        seconds.append(time.perf_counter() - start)
+        ranked |= {k: retriever.retrieve(question.text, k).ids for k in depths[1:]}
         for k in ks:
             columns[f"recall@{k}"].append(recall_at_k(ranked[k], question.gold, k))
         if all_at is not None:
@@ -499,4 +505,4 @@ def _evaluate(
         columns["mrr"].append(mrr(ranked[ks[-1]], question.gold))
     report(row, len(questions), len(questions))
     run.values[row] = {metric: np.asarray(values) for metric, values in columns.items()}
-    run.seconds[f"query_{row}"] = statistics.median(taken)
+    run.seconds[f"query_{row}"] = statistics.median(seconds)

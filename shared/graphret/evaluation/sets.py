@@ -89,19 +89,19 @@ def find_sets(
     """
     root = Path(data)
     if not root.is_dir():
-        raise InvalidInput(f"{root}: it is no folder of sets")
-    found, notes = _sets_in(root), []
-    for folder in [] if found else _folders(root):
-        here = _sets_in(folder)
-        wanted = chosen is None or folder.name in chosen
-        if not here and json_files(folder) and wanted:
+        raise InvalidInput(f"{root}: expected a folder of sets")
+    sets, notes = _sets_in(root), []
+    for folder in [] if sets else _folders(root):
+        folder_sets = _sets_in(folder)
+        is_chosen = chosen is None or folder.name in chosen
+        if not folder_sets and json_files(folder) and is_chosen:
             raise InvalidInput(f"{folder}: {_EXPECTED}")
-        if not here and wanted:
-            notes.append(f"{folder.name} was left out: there is no JSON in it")
-        found += here
-    if not found:
+        if not folder_sets and is_chosen:
+            notes.append(f"{folder.name} was left out: it contains no JSON")
+        sets += folder_sets
+    if not sets:
         raise InvalidInput(f"{root}: {_EXPECTED}")
-    return _chosen(found, chosen), notes
+    return _chosen(sets, chosen), notes
 
 
 def _folders(root: Path) -> list[Path]:
@@ -113,40 +113,40 @@ def _folders(root: Path) -> list[Path]:
 def _sets_in(folder: Path) -> list[SetFiles]:
     """Return the sets whose files lie in a folder itself."""
     files = json_files(folder)
-    found = []
+    sets = []
     for name, questions, corpus in passage_files(files):
-        found.append(SetFiles(name, PASSAGES, corpus, questions))
+        sets.append(SetFiles(name, PASSAGES, corpus, questions))
     for layout, (corpus_name, ending) in _FILES.items():
         if corpus_name not in files:
             continue
         for name, questions in files.items():
             if name.endswith(ending):
                 own_name = name.removesuffix(ending)
-                found.append(SetFiles(own_name, layout, files[corpus_name], questions))
-    if len(found) == 1:
-        return [replace(found[0], name=folder.resolve().name)]
-    return found
+                sets.append(SetFiles(own_name, layout, files[corpus_name], questions))
+    if len(sets) == 1:
+        return [replace(sets[0], name=folder.resolve().name)]
+    return sets
 
 
 def _chosen(
-    found: Sequence[SetFiles],
+    sets: Sequence[SetFiles],
     chosen: Collection[str] | None,
 ) -> list[SetFiles]:
     """Return the sets of the names that are wanted."""
     by_name: dict[str, SetFiles] = {}
-    for files in found:
+    for files in sets:
         if files.name in by_name:
-            both = f"{by_name[files.name].questions} and {files.questions}"
-            raise InvalidInput(f"two sets are called {files.name!r}: {both}")
+            files_of_both = f"{by_name[files.name].questions} and {files.questions}"
+            raise InvalidInput(f"two sets are called {files.name!r}: {files_of_both}")
         by_name[files.name] = files
     if chosen is None:
         return [*by_name.values()]
-    known = ", ".join(by_name)
+    names = ", ".join(by_name)
     if not chosen:
-        raise InvalidInput(f"no set is chosen; known are {known}")
+        raise InvalidInput(f"sets: expected some of {names}, got none")
     for name in chosen:
         if name not in by_name:
-            raise InvalidInput(f"there is no set {name!r}; known are {known}")
+            raise InvalidInput(f"sets: expected some of {names}, got {name!r}")
     return [files for name, files in by_name.items() if name in chosen]
 
 
@@ -177,7 +177,7 @@ def load_set(files: SetFiles, encoder: Encoder | None = None) -> LabelledSet:
     if not loaded.nodes:
         raise InvalidInput(f"{files.corpus}: it is empty")
     if not loaded.questions:
-        raise InvalidInput(f"{files.questions}: there is no question in it")
+        raise InvalidInput(f"{files.questions}: expected questions, found none")
     return loaded
 
 
@@ -246,7 +246,7 @@ def _load_documents(files: SetFiles, encoder: Encoder | None) -> LabelledSet:
         spans = _spans(_list_field(record, "spans", where), lengths, where)
         gold = _parts(spans, chunks)
         if not gold:
-            raise InvalidInput(f"{where}: 'spans': there is only white space in them")
+            raise InvalidInput(f"{where}: 'spans': expected text, got only white space")
         questions.append(GradedQuestion(text, gold))
     return LabelledSet(files.name, nodes, questions)
 
@@ -271,22 +271,27 @@ def _spans(
 ) -> dict[str, list[Span]]:
     """Return the gold spans of each document, those that overlap as one."""
     spans: defaultdict[str, list[Span]] = defaultdict(list)
-    for given in listed:
-        match given:
+    for item in listed:
+        match item:
             case [str(document_id), int(start), int(end)]:
                 pass
             case _:
                 expected = "'spans': expected [id, start, end]"
-                raise InvalidInput(f"{where}: {expected}, got {given!r}")
+                raise InvalidInput(f"{where}: {expected}, got {item!r}")
         if document_id not in lengths:
             missing = f"the corpus has no document {document_id!r}"
             raise InvalidInput(f"{where}: 'spans': {missing}")
         length = lengths[document_id]
         if not 0 <= start < end <= length:
-            refused = f"{start} to {end} is no span of {document_id!r}"
-            raise InvalidInput(f"{where}: 'spans': {refused}, {length} characters long")
+            raise InvalidInput(
+                f"{where}: 'spans': expected a span of the {length} characters of"
+                f" {document_id!r}, got {start} to {end}"
+            )
         spans[document_id].append((start, end))
-    return {document_id: _joined(own) for document_id, own in spans.items()}
+    return {
+        document_id: _joined(document_spans)
+        for document_id, document_spans in spans.items()
+    }
 
 
 def _joined(spans: Iterable[Span]) -> list[Span]:
@@ -310,22 +315,22 @@ def _parts(
     What a part counts for is its share of the gold characters. White space between two
     chunks, which neither holds, is not counted: no hits could bring it.
     """
-    held_by_span: list[dict[str, int]] = []
-    for document_id, own in spans.items():
-        for start, end in own:
-            held: dict[str, int] = {}
+    overlaps_by_span: list[dict[str, int]] = []
+    for document_id, document_spans in spans.items():
+        for start, end in document_spans:
+            overlaps: dict[str, int] = {}
             for chunk in chunks[document_id]:
                 first = max(start, chunk.properties["chunk_start"])
                 last = min(end, chunk.properties["chunk_end"])
                 if first < last:
-                    held[chunk.id] = last - first
-            if held:
-                held_by_span.append(held)
-    total = sum(sum(held.values()) for held in held_by_span)
+                    overlaps[chunk.id] = last - first
+            if overlaps:
+                overlaps_by_span.append(overlaps)
+    total = sum(sum(overlaps.values()) for overlaps in overlaps_by_span)
     parts = []
-    for held in held_by_span:
-        length = sum(held.values())
-        shares = {node_id: overlap / length for node_id, overlap in held.items()}
+    for overlaps in overlaps_by_span:
+        length = sum(overlaps.values())
+        shares = {node_id: overlap / length for node_id, overlap in overlaps.items()}
         parts.append(GoldPart(length / total, shares))
     return tuple(parts)
 
@@ -337,7 +342,9 @@ def _text_field(record: Any, name: str, where: str) -> str:
     """Return a field that is a string with something in it."""
     value = _field(record, name, where)
     if not isinstance(value, str) or not value:
-        raise InvalidInput(f"{where}: {name!r} is a string, not empty, not {value!r}")
+        raise InvalidInput(
+            f"{where}: {name!r}: expected a non-empty string, got {value!r}"
+        )
     return value
 
 
@@ -345,7 +352,9 @@ def _list_field(record: Any, name: str, where: str) -> list[Any]:
     """Return a field that is a list with something in it."""
     value = _field(record, name, where)
     if not isinstance(value, list) or not value:
-        raise InvalidInput(f"{where}: {name!r} is a list, not empty, not {value!r}")
+        raise InvalidInput(
+            f"{where}: {name!r}: expected a non-empty list, got {value!r}"
+        )
     return value
 
 

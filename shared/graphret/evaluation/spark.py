@@ -101,26 +101,32 @@ def bench_spark(
         _SparkMeasures(graph, Random(seed), progress or (lambda stage, done, of: None)),
     )
     folders = [
-        one for one in (folder, folder / "text2cypher") if (one / SCHEMAS).exists()
+        candidate
+        for candidate in (folder, folder / "text2cypher")
+        if (candidate / SCHEMAS).exists()
     ]
-    films = [one for one in (folder, folder / "metaqa") if (one / "kb.txt").exists()]
+    films = [
+        candidate
+        for candidate in (folder, folder / "metaqa")
+        if (candidate / "kb.txt").exists()
+    ]
     if not folders and not films:
         raise InvalidInput(
-            f"{folder}: there is neither {SCHEMAS} nor kb.txt, nor a folder text2cypher"
-            " or metaqa"
+            f"{folder}: expected {SCHEMAS}, kb.txt, or a folder text2cypher or metaqa,"
+            " found none of them"
         )
     if folders and model is None:
         run.queries(load_queries(folders[0]), limit)
     if films:
-        asked = {
+        questions = {
             n: load_questions(films[0], n, "dev", limit=limit, seed=seed) for n in hops
         }
-        run.films(read_metaqa(films[0]).store(), asked, model)
+        run.films(read_metaqa(films[0]).store(), questions, model)
     return run.result(
         "spark",
         {
-            name: round(statistics.median(taken), 6)
-            for name, taken in run.seconds.items()
+            name: round(statistics.median(values), 6)
+            for name, values in run.seconds.items()
         },
     )
 
@@ -135,7 +141,7 @@ def filled(source: MemoryStore, graph: str | None) -> Iterator[Any]:
         opened(graph or f"{folder}/g.lbug", create=True) as store,
     ):
         if store.count()[0]:
-            raise InvalidInput(f"--graph: {graph} is not empty")
+            raise InvalidInput("--graph: expected an empty database, got a graph")
         try:
             copy(source, store)
             yield store
@@ -158,22 +164,22 @@ class _SparkMeasures(ShareTable):
         for query in queries:
             if query.accepted:
                 of[id(query.schema)].append(query)
-        ends, right, again = Counter[str](), Counter[str](), Counter[str]()
-        for number, given in enumerate(of.values(), 1):
+        outcomes, right, repaired = Counter[str](), Counter[str](), Counter[str]()
+        for number, of_database in enumerate(of.values(), 1):
             chosen = (
-                given
-                if limit is None or limit >= len(given)
-                else self.rng.sample(given, limit)
+                of_database
+                if limit is None or limit >= len(of_database)
+                else self.rng.sample(of_database, limit)
             )
             with filled(
-                made_up(chosen[0].schema, given, self.rng), self.graph
+                made_up(chosen[0].schema, of_database, self.rng), self.graph
             ) as store:
                 spark = Spark(ScriptedPlanner({}), store, BM25Index.of_store(store))
                 for place, query in enumerate(chosen, 1):
                     self.progress(f"database {number} of {len(of)}", place, len(chosen))
                     kinds = (
                         _MISTAKES
-                        if self._rows(spark, query.text, "queries", ends)
+                        if self._rows(spark, query.text, "queries", outcomes)
                         else ()
                     )
                     wrong = {
@@ -189,15 +195,15 @@ class _SparkMeasures(ShareTable):
                     for kind, text in wrong.items():
                         if text is not None:
                             right[kind] += 1
-                            again[kind] += bool(
+                            repaired[kind] += bool(
                                 self._rows(spark, text, f"mistakes/{kind}", Counter())
                             )
         for what in ("ran", "refused", "broke"):
-            self.share("queries", what, ends[what], ends.total())
+            self.share("queries", what, outcomes[what], outcomes.total())
         for kind in (*_MISTAKES, "own"):
-            self.share("mistakes", kind, again[kind], right[kind])
+            self.share("mistakes", kind, repaired[kind], right[kind])
 
-    def _rows(self, spark: Spark, query: str, row: str, ends: Counter[str]) -> int:
+    def _rows(self, spark: Spark, query: str, row: str, outcomes: Counter[str]) -> int:
         """How many rows with something in them a query brings, mended where need be."""
         began = time.perf_counter()
         try:
@@ -211,64 +217,71 @@ class _SparkMeasures(ShareTable):
                 if isinstance(error, (QueryRefused, QueryTimeout))
                 else "broke"
             )
-            ends[end] += 1
+            outcomes[end] += 1
             self.missed[f"{row}/{end}"].append(
                 {"query": query, "why": f"{type(error).__name__}: {error}"}
             )
             return 0
-        ends["ran"] += 1
-        found = sum(
-            any(value not in (None, 0, "", []) for value in one) for one in rows.rows
+        outcomes["ran"] += 1
+        n_filled = sum(
+            any(value not in (None, 0, "", []) for value in row_values)
+            for row_values in rows.rows
         )
-        if not found:
+        if not n_filled:
             self.missed[f"{row}/empty"].append({"query": query, "ran": step.query})
-        return found
+        return n_filled
 
     def films(
         self,
         source: MemoryStore,
-        asked: Mapping[int, Sequence[MetaQuestion]],
+        questions_by_hops: Mapping[int, Sequence[MetaQuestion]],
         model: ChatModel | None,
     ) -> None:
         """Ask MetaQA's questions, by the plan of their type or by that of a model."""
         with filled(source, self.graph) as store:
             index = BM25Index.of_store(store)
-            for n, questions in asked.items():
-                plans = {one.text: compiled(one) for one in questions}
+            for n, questions in questions_by_hops.items():
+                plans = {question.text: compiled(question) for question in questions}
                 spark = Spark(model or ScriptedPlanner(plans), store, index)
                 spark.prompt()
-                seen, ends = [], Counter[str]()
-                for place, one in enumerate(questions, 1):
+                outcomes, counts = [], Counter[str]()
+                for place, question in enumerate(questions, 1):
                     self.progress(f"{n}-hop", place, len(questions))
-                    right = path_ends(source, one)
+                    right = path_ends(source, question)
                     began = time.perf_counter()
-                    found = spark.retrieve(one.text, max(20, len(right)))
+                    retrieval = spark.retrieve(question.text, max(20, len(right)))
                     self.seconds[f"query_{n}-hop"].append(time.perf_counter() - began)
-                    seen.append(
+                    outcomes.append(
                         (
-                            hit_at_k(found.ids, one.gold, 1),
-                            right <= set(found.ids[: len(right)]),
+                            hit_at_k(retrieval.ids, question.gold, 1),
+                            right <= set(retrieval.ids[: len(right)]),
                         )
                     )
                     steps = [
                         stage
-                        for stage in found.trace.stages
+                        for stage in retrieval.trace.stages
                         if stage.name.startswith("step ")
                     ]
-                    ends["parsed"] += bool(steps)
-                    ends["ran"] += bool(steps) and not any(
+                    counts["parsed"] += bool(steps)
+                    counts["ran"] += bool(steps) and not any(
                         "error" in stage.details for stage in steps
                     )
-                    ends["fell_back"] += bool(found.trace.fallbacks)
+                    counts["fell_back"] += bool(retrieval.trace.fallbacks)
                 self.share(
-                    f"{n}-hop", "hit@1", int(sum(hit for hit, _ in seen)), len(seen)
+                    f"{n}-hop",
+                    "hit@1",
+                    int(sum(hit for hit, _ in outcomes)),
+                    len(outcomes),
                 )
                 if model is None:
                     self.share(
-                        f"{n}-hop", "all", sum(whole for _, whole in seen), len(seen)
+                        f"{n}-hop",
+                        "all",
+                        sum(complete for _, complete in outcomes),
+                        len(outcomes),
                     )
                 for what in ("parsed", "ran", "fell_back"):
-                    self.share(f"{n}-hop", what, ends[what], len(seen))
+                    self.share(f"{n}-hop", what, counts[what], len(outcomes))
 
 
 def compiled(question: MetaQuestion) -> str:
@@ -283,11 +296,11 @@ def compiled(question: MetaQuestion) -> str:
             else f"<-[:{relation}]-(a{number})"
         )
     entity = question.entity.replace("\\", "\\\\").replace("'", "\\'")
-    others = "".join(
+    distinct = "".join(
         f" AND a{number}.name <> a0.name" for number in range(2, len(question.path) + 1)
     )
     query = (
-        f"MATCH {pattern} WHERE a0.name = '{entity}'{others} RETURN DISTINCT"
+        f"MATCH {pattern} WHERE a0.name = '{entity}'{distinct} RETURN DISTINCT"
         f" a{len(question.path)}"
     )
     return json.dumps({"steps": [{"cypher": query}]})
@@ -302,34 +315,34 @@ def made_up(
     texts: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for query in queries:
         if (tree := check(query.text).tree) is not None:
-            for one in compared(tree):
-                texts[one.key].setdefault(one.text)
+            for literal in compared(tree):
+                texts[literal.key].setdefault(literal.text)
     nodes: list[Node] = []
     ids: dict[str, list[str]] = {}
     for label in sorted(
         {*schema.labels, *(end for s, _, t in schema.relations for end in (s, t))}
     ):
         properties = schema.properties.get(label, {})
-        wanted = max(
+        n_nodes = max(
             [_LEAST, *(len(texts[name]) for name in properties if name in texts)]
         )
-        ids[label] = [f"{label}-{number}" for number in range(min(wanted, _MOST))]
+        ids[label] = [f"{label}-{number}" for number in range(min(n_nodes, _MOST))]
         for number, node_id in enumerate(ids[label]):
             values = {
-                name: _value(name, known, list(texts.get(name, ())), number, rng)
-                for name, known in properties.items()
+                name: _value(name, property_, list(texts.get(name, ())), number, rng)
+                for name, property_ in properties.items()
             }
-            name, text = (str(values.pop(own, "")) for own in ("name", "text"))
+            name, text = (str(values.pop(field, "")) for field in ("name", "text"))
             values.pop("id", None)
             nodes.append(Node(node_id, (label,), name, text, values))
     edges: dict[tuple[str, str, str], Edge] = {}
     for source, relation, target in sorted(schema.relations):
-        known = schema.relation_properties.get(relation, {})
+        relation_properties = schema.relation_properties.get(relation, {})
         for start in ids[source]:
             for end in rng.sample(ids[target], min(_DEGREE, len(ids[target]))):
                 values = {
                     name: _value(name, about, [], len(edges), rng)
-                    for name, about in known.items()
+                    for name, about in relation_properties.items()
                 }
                 edges[start, relation, end] = Edge(
                     start, relation, end, properties=values
@@ -338,7 +351,7 @@ def made_up(
 
 
 def _value(
-    name: str, known: PropertySchema, texts: Sequence[str], number: int, rng: Random
+    name: str, property_: PropertySchema, texts: Sequence[str], number: int, rng: Random
 ) -> Any:
     kinds: dict[str, Callable[[], Any]] = {
         "INTEGER": lambda: rng.choice(
@@ -355,7 +368,7 @@ def _value(
         ),
     }
     kinds |= {"DATE_TIME": lambda: f"{kinds['DATE']()}T12:00:00Z"}
-    make = kinds.get(known.type)
+    make = kinds.get(property_.type)
     return (
         make() if make else texts[number % len(texts)] if texts else f"{name} {number}"
     )

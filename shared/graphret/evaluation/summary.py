@@ -76,7 +76,7 @@ class Summary:
         }
         self.measures = {method: self._measured(method) for method in methods}
         self.costs = {
-            method: self._taken(method, prices, by_model) for method in methods
+            method: self._costs(method, prices, by_model) for method in methods
         }
 
     def _measured(self, method: str) -> _Values:
@@ -93,16 +93,18 @@ class Summary:
             "mrr": np.asarray([mrr(ids, gold) for ids, gold in pairs]),
         }
 
-    def _taken(self, method: str, prices: Prices | None, by_model: bool) -> _Values:
-        given = self.answers[method]
-        taken: dict[str, list[float]] = {}
+    def _costs(self, method: str, prices: Prices | None, by_model: bool) -> _Values:
+        answers = self.answers[method]
+        costs: dict[str, list[float]] = {}
         if by_model:
-            taken["calls"] = [one.calls for one in given]
-            taken["tokens"] = [one.input_tokens + one.output_tokens for one in given]
+            costs["calls"] = [answer.calls for answer in answers]
+            costs["tokens"] = [
+                answer.input_tokens + answer.output_tokens for answer in answers
+            ]
         if by_model and prices is not None:
-            taken["cost"] = [prices.of(one) for one in given]
-        taken["seconds"] = [one.seconds for one in given]
-        return {name: np.asarray(values, dtype=float) for name, values in taken.items()}
+            costs["cost"] = [prices.of(answer) for answer in answers]
+        costs["seconds"] = [answer.seconds for answer in answers]
+        return {name: np.asarray(values, dtype=float) for name, values in costs.items()}
 
     def groups(self) -> dict[str, NDArray[np.intp]]:
         """Return the places of all questions, and of those of each kind where there are
@@ -134,14 +136,16 @@ class Summary:
                 spread[row] = self._spread(method, places)
                 if method != baseline:
                     intervals[row] = self._gains(method, places)
-        asked = {f"{group}/questions": len(places) for group, places in groups.items()}
+        group_counts = {
+            f"{group}/questions": len(places) for group, places in groups.items()
+        }
         return {
             "name": "evaluate",
             "rows": rows,
             "intervals": intervals,
             "spread": spread,
             "recall": {method: self._recall_curve(method) for method in self.methods},
-            "counts": {**counts, "questions": len(self.questions), **asked},
+            "counts": {**counts, "questions": len(self.questions), **group_counts},
             "titles": {
                 group: f"{group}, {len(places)} questions"
                 for group, places in groups.items()
@@ -157,13 +161,13 @@ class Summary:
             name: percent(values[places].mean())
             for name, values in self.measures[method].items()
         }
-        taken = {
+        costs = {
             name: round(float(values[places].mean()), 6)
             for name, values in self.costs[method].items()
         }
         # the first question also waits for what a method prepares once
         seconds = float(np.median(self.costs[method]["seconds"][places]))
-        return measured | taken | {"seconds": round(seconds, 6)}
+        return measured | costs | {"seconds": round(seconds, 6)}
 
     def _spread(
         self, method: str, places: NDArray[np.intp]
@@ -189,22 +193,22 @@ class Summary:
         pairs = list(zip(self.answers[method], self.questions, strict=True))
         curve = []
         for k in range(1, K + 1):
-            found = [
-                recall_at_k(asked.counted(one.ids), asked.answers, k)
-                for one, asked in pairs
+            recalls = [
+                recall_at_k(question.counted(answer.ids), question.answers, k)
+                for answer, question in pairs
             ]
-            curve.append(percent(float(np.mean(found))))
+            curve.append(percent(float(np.mean(recalls))))
         return curve
 
     def _notes(self) -> list[str]:
         notes = []
         if len(self.methods) > 1:
             notes.append(f"gains are over {self.methods[0]}, in points, paired")
-        for method, given in self.answers.items():
-            failed = [one for one in given if one.failures]
+        for method, answers in self.answers.items():
+            failed = [answer for answer in answers if answer.failures]
             if failed:
                 notes.append(
-                    f"{method}: something failed in {len(failed)} of {len(given)}"
+                    f"{method}: something failed in {len(failed)} of {len(answers)}"
                     f" questions, first {failed[0].failures[0]}"
                 )
         return notes

@@ -42,12 +42,14 @@ def render(result: Mapping[str, Any]) -> Group:
                 table.add_row(row.rpartition("/")[2], *map(Text.from_markup, cells))
             parts.append(table)
     titled = result.get("titles", {})  # a title has the counts of its rows
-    kept = {
+    counts_without_title = {
         name: count
         for name, count in result["counts"].items()
         if name.rpartition("/")[0] not in titled
     }
-    counts = ", ".join(f"{name} {count:,}" for name, count in kept.items())
+    counts = ", ".join(
+        f"{name} {count:,}" for name, count in counts_without_title.items()
+    )
     parts += [
         Text(counts, style="dim"),
         *(Text(note, style="yellow") for note in result.get("notes", ())),
@@ -119,8 +121,8 @@ def title_of(group: str, result: Mapping[str, Any]) -> str:
     """
     if group in result.get("titles", {}):
         return str(result["titles"][group])
-    asked = result["counts"].get(f"{group}/questions")
-    return f"{group}, {asked} questions" if asked else ""
+    n_questions = result["counts"].get(f"{group}/questions")
+    return f"{group}, {n_questions} questions" if n_questions else ""
 
 
 def columns_of(group: str, result: Mapping[str, Any]) -> Sequence[str]:

@@ -1,6 +1,4 @@
-"""The block-parallel parts of a build, and where they run: in this process, or on a Ray
-cluster.
-"""
+"""Executors of a build's parallel blocks: in this process, or on a Ray cluster."""
 
 from graphret.executors.blocks import LOCAL, Executor, LocalExecutor, batched
 from graphret.executors.cluster import RayExecutor

@@ -1,6 +1,4 @@
-"""A build cut into blocks, and what runs a function over them: the contract, and this
-process.
-"""
+"""Blocks of a build, the protocol of executors, and the executor in this process."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ B = TypeVar("B")
 R = TypeVar("R")
 S = TypeVar("S", bound="Sequence[Any] | NDArray[Any]")
 
-#: Items of a block: texts, nodes, rows. What is computed is the same for any executor,
-#: as the blocks are.
+#: The number of items in a block: texts, nodes, rows. The blocks, and so the results,
+#: are the same for any executor.
 BLOCK = 512
 
 
@@ -22,16 +20,14 @@ class Executor(Protocol):
     """Runs a function over blocks.
 
     A function that needs more than its block is an object with a method `__call__`, or
-    a bound method: it goes to a worker once, whatever it holds, and what it makes of
-    that when it is first called stays with the worker.
+    a bound method: it is sent to a worker once, with all it holds, and what it caches
+    on its first call stays with the worker.
     """
 
     def map(
         self, function: Callable[[B], R], blocks: Iterable[B], *, gpu: bool = False
     ) -> Iterator[R]:
-        """Yield what a function returns for each block, in the order of the blocks;
-        `gpu` says that one would help.
-        """
+        """Yield a function's result for each block; `gpu` says that one would help."""
         ...
 
 
@@ -44,14 +40,12 @@ class LocalExecutor:
         return map(function, blocks)
 
 
-#: What every build runs on unless told otherwise.
+#: The default executor of every build.
 LOCAL = LocalExecutor()
 
 
 def batched(items: S, size: int | None = None) -> Iterator[S]:
-    """Yield a sequence, or the rows of an array, in blocks of `size`, by default
-    `BLOCK`.
-    """
+    """Yield a sequence, or the rows of an array, in blocks of `size` or `BLOCK`."""
     step = size or BLOCK
     for start in range(0, len(items), step):
         yield items[start : start + step]  # type: ignore[misc]

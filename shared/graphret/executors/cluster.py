@@ -1,6 +1,4 @@
-"""`RayExecutor`: blocks as tasks of a Ray cluster, done again where a worker dies,
-finished ones kept in a folder.
-"""
+"""`RayExecutor`: blocks as tasks of a Ray cluster, with retries and saved results."""
 
 from __future__ import annotations
 
@@ -25,43 +23,42 @@ from graphret.errors import ClusterError, MissingDependency
 from graphret.executors.blocks import B, R
 from graphret.storage import Folder, storing
 
-# Blocks for each processor that are given out at once: all are busy while the oldest is
-# waited for.
+# How many blocks for each processor are submitted at once, so that all are busy while
+# the oldest is awaited.
 _AHEAD = 4
 _DIGEST = 16
 
 
 class RayExecutor:
-    """Runs blocks as tasks of a Ray cluster; graphret, of the same version, is
-    installed on its machines.
+    """Runs blocks as tasks of a Ray cluster.
 
-    The graph is the one that a build on one machine makes. A block whose worker dies is
-    done again. Where there is a folder to keep finished ones in, a build that broke off
-    and is begun again goes on from them.
+    The machines of the cluster need the same version of graphret. The graph equals that
+    of a build on one machine. A block whose worker dies is run again. With a folder for
+    finished blocks, an interrupted build resumes from them.
 
     Parameters
     ----------
     address
-        Of a cluster, as `ray.init` takes it: ``"auto"`` for the one that this machine
-        belongs to. By default that of ``$RAY_ADDRESS``, or one that is started on this
-        machine. A Ray that is initialised already is used as it is.
+        The address of a cluster, as `ray.init` takes it: ``"auto"`` for the one that
+        this machine belongs to. By default that of ``$RAY_ADDRESS``, or a new one on
+        this machine. An initialised Ray is used as it is.
     blocks
         A folder on this machine for the results of finished blocks, by their content.
-        Those of a function or an object that has no name to be pickled by, such as a
-        lambda, are not kept.
+        Results of a function or object that cannot be pickled by name, such as a
+        lambda, are not saved.
     retries
-        How often a block is done again whose worker died.
+        How often a block is run again after its worker died.
     options
-        More for `ray.init`, such as ``num_cpus`` and ``object_store_memory``.
+        Further options of `ray.init`, such as ``num_cpus`` and ``object_store_memory``.
 
     Raises
     ------
     MissingDependency
         Without the extra `ray`.
     ClusterError
-        Where there is no cluster at the address. In a build, where a block lost its
-        worker too often, or where neither the memory nor the disks of the cluster have
-        room for a block.
+        If there is no cluster at the address. In a build, if a block lost its worker
+        too often, or neither the memory nor the disks of the cluster have room for a
+        block.
     """
 
     def __init__(
@@ -78,12 +75,12 @@ class RayExecutor:
             raise MissingDependency("ray", "ray", "A build on a cluster") from error
         self.blocks = None if blocks is None else Path(blocks)
         self.retries = retries
-        given: dict[str, Any] = {
+        init_options: dict[str, Any] = {
             "logging_level": logging.ERROR,
             "log_to_driver": False,
         } | options
         if not ray.is_initialized():
-            with _telling(
+            with _cluster_errors(
                 f"the Ray cluster {address or 'of this machine'} cannot be used"
             ):
                 host, _, port = (
@@ -93,14 +90,16 @@ class RayExecutor:
                 )
                 if port.isdecimal():  # Ray would try for a quarter of an hour
                     socket.create_connection((host, int(port)), timeout=5.0).close()
-                here = {} if host or address == "auto" else {"include_dashboard": False}
-                ray.init(address, **here | given)
+                is_local = not host and address != "auto"
+                local_options = {"include_dashboard": False} if is_local else {}
+                ray.init(address, **local_options | init_options)
 
     def map(
         self, function: Callable[[B], R], blocks: Iterable[B], *, gpu: bool = False
     ) -> Iterator[R]:
-        """Yield what a function returns for each block, in order; each has a GPU to
-        itself where there are any.
+        """Yield a function's result for each block, in order.
+
+        With `gpu` each block has a GPU to itself, if there are any.
         """
         import ray
 
@@ -111,22 +110,24 @@ class RayExecutor:
         waiting: deque[_Block[B]] = deque()
         try:
             for value in blocks:
-                waiting.append(tasks.begun(value))
+                waiting.append(tasks.submit(value))
                 if len(waiting) > ahead:
                     yield tasks.finish(waiting.popleft())
             while waiting:
                 yield tasks.finish(waiting.popleft())
         finally:
-            for block in waiting:  # there are some after a failure
+            for block in waiting:  # only after a failure
                 tasks.give_up(block)
 
     def _tasks(self, function: Callable[[B], R], *, on_gpu: bool) -> _Tasks[B, R]:
         """Return a function as tasks of the cluster, under its name."""
         import ray
 
-        named: Any = function if hasattr(function, "__qualname__") else type(function)
-        name = f"{named.__module__}.{named.__qualname__}"
-        # A process that runs without end keeps what it made of the function, such as a
+        definition: Any = (
+            function if hasattr(function, "__qualname__") else type(function)
+        )
+        name = f"{definition.__module__}.{definition.__qualname__}"
+        # With no limit of calls a process keeps what the function cached, such as a
         # model on its GPU.
         options: Any = {
             "max_retries": self.retries,
@@ -144,9 +145,7 @@ class RayExecutor:
         return _Tasks(function, remote, self._place_of(name, function), failed)
 
     def _place_of(self, name: str, function: Any) -> Callable[[Any], Path | None]:
-        """Return where the result of a block is kept, by its content and that of the
-        function.
-        """
+        """Return the file of a block's result, by content of block and function."""
         folder, identity = self.blocks, b""
         with suppress(pickle.PicklingError, AttributeError, TypeError):
             identity = _digest((version("graphret"), name, function))
@@ -162,7 +161,7 @@ class RayExecutor:
 
 @dataclass(frozen=True, slots=True)
 class _Block(Generic[B]):
-    """A block, the file for its result, and its task, if that was begun."""
+    """A block, the file for its result, and its task, if one was submitted."""
 
     value: B
     path: Path | None
@@ -177,9 +176,9 @@ class _Tasks(Generic[B, R]):
     remote
         The task, which takes a reference to the function, and a block.
     place
-        Where the result of a block is kept, `None` where it is not.
+        Returns the file for the result of a block, `None` for none.
     failed
-        What is said where Ray fails.
+        The message when Ray fails.
     """
 
     def __init__(
@@ -193,37 +192,37 @@ class _Tasks(Generic[B, R]):
         self.failed = failed
         self.shared: list[Any] = []  # the reference, once there is a task
 
-    def begun(self, value: B) -> _Block[B]:
-        """Begin a block, unless its result is there."""
+    def submit(self, value: B) -> _Block[B]:
+        """Submit a block, unless its result is saved."""
         path = self.place(value)
         if path is not None and path.exists():
             return _Block(value, path)
-        return _Block(value, path, self._begin(value))
+        return _Block(value, path, self._submit(value))
 
-    def _begin(self, value: B) -> Any:
+    def _submit(self, value: B) -> Any:
         import ray
 
-        with _telling(self.failed):
+        with _cluster_errors(self.failed):
             if not self.shared:
                 self.shared.append(ray.put(self.function))
             return self.remote.remote(self.shared, value)
 
     def finish(self, block: _Block[B]) -> R:
-        """Return the result of a block, and keep it where there is a place for it."""
+        """Return the result of a block, and save it if it has a file."""
         import ray
 
         if block.path is not None and block.task is None:
-            kept = _read(block.path)
-            if kept is not None:
-                return kept[0]  # type: ignore[no-any-return]
-        with _telling(self.failed):
-            result: R = ray.get(block.task or self._begin(block.value))
+            saved = _read(block.path)
+            if saved is not None:
+                return saved[0]  # type: ignore[no-any-return]
+        with _cluster_errors(self.failed):
+            result: R = ray.get(block.task or self._submit(block.value))
         if block.path is not None:
             _write(block.path, result)
         return result
 
     def give_up(self, block: _Block[B]) -> None:
-        """Keep the result of a block that is finished, and cancel one that is not."""
+        """Save the result of a block if it is finished, and else cancel it."""
         import ray
 
         if block.task is None:
@@ -236,10 +235,8 @@ class _Tasks(Generic[B, R]):
 
 
 @contextmanager
-def _telling(what: str) -> Iterator[None]:
-    """Raise what a function raised on a worker as if it had been here, and what failed
-    of Ray as a `ClusterError`.
-    """
+def _cluster_errors(what: str) -> Iterator[None]:
+    """Re-raise a function's own error from a worker, and Ray's as a `ClusterError`."""
     from ray.exceptions import RayError, RayTaskError
 
     try:
@@ -248,8 +245,8 @@ def _telling(what: str) -> Iterator[None]:
         cause = error.cause if isinstance(error, RayTaskError) else error
         if isinstance(error, RayTaskError) and not isinstance(cause, RayError):
             raise cause from error
-        said = next(iter(str(cause).splitlines()), "")
-        raise ClusterError(f"{what}: {type(cause).__name__}: {said}") from error
+        first_line = next(iter(str(cause).splitlines()), "")
+        raise ClusterError(f"{what}: {type(cause).__name__}: {first_line}") from error
 
 
 def _run(shared: list[Any], block: Any) -> Any:
@@ -258,19 +255,15 @@ def _run(shared: list[Any], block: Any) -> Any:
 
 @lru_cache(maxsize=2)
 def _function(reference: Any) -> Callable[[Any], Any]:
-    """Fetch a function, once for a process: it keeps what it makes when it is first
-    called.
-    """
+    """Fetch a function once a process, so that it keeps what it caches."""
     import ray
 
-    found: Callable[[Any], Any] = ray.get(reference)
-    return found
+    function: Callable[[Any], Any] = ray.get(reference)
+    return function
 
 
 class _ByValuePickler(pickle.Pickler):
-    """Makes the same bytes of equal values: it notes nothing of identity, and no order
-    of sets.
-    """
+    """Makes the same bytes of equal values, without identities and orders of sets."""
 
     def __init__(self, file: Any) -> None:
         super().__init__(file, protocol=5)
@@ -289,9 +282,7 @@ def _digest(value: Any) -> bytes:
 
 
 class _TrustedUnpickler(pickle.Unpickler):
-    """Reads lists, tuples, dictionaries, strings, numbers and arrays: nothing that
-    could do anything.
-    """
+    """Reads lists, tuples, dictionaries, strings, numbers and arrays, but no code."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module.split(".")[0] == "numpy" and name in (
@@ -306,7 +297,7 @@ class _TrustedUnpickler(pickle.Unpickler):
 
 
 def _read(path: Path) -> tuple[Any] | None:
-    """Return what a file holds, `None` where that cannot be read or was altered."""
+    """Return the result in a file, `None` if it cannot be read or was altered."""
     with suppress(OSError, pickle.UnpicklingError):
         data = path.read_bytes()
         if (
@@ -318,7 +309,7 @@ def _read(path: Path) -> tuple[Any] | None:
 
 
 def _write(path: Path, result: Any) -> None:
-    """Keep a result, in whole or not at all."""
+    """Save a result, as a whole or not at all."""
     data = pickle.dumps(result, protocol=5)
     fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     with storing(path):

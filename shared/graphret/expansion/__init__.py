@@ -17,9 +17,7 @@ RANKINGS: dict[str, Callable[[], Ranking]] = {
 
 
 def ranking_of(ranking: Ranking | str) -> Ranking:
-    """Return a ranking, by its name where it is none itself; an `InvalidInput` says
-    that there is no such ranking.
-    """
+    """Return the ranking, looked up if it is a name; `InvalidInput` if unknown."""
     if not isinstance(ranking, str):
         return ranking
     if ranking not in RANKINGS:

@@ -1,6 +1,4 @@
-"""Coverage: nodes that, together with what they are linked to, say what the question
-asks.
-"""
+"""Coverage: rank nodes that answer a question together with a linked node."""
 
 from __future__ import annotations
 
@@ -33,7 +31,12 @@ from graphret.expansion.pairs import (
 )
 from graphret.expansion.relations import NamedTerms
 from graphret.expansion.triples import Triples, extend_pairs
-from graphret.expansion.trust import LinkTrust, linked_gain, names_one, trust_in_links
+from graphret.expansion.trust import (
+    LinkTrust,
+    linked_gain,
+    mentions_any,
+    trust_in_links,
+)
 
 # Number of terms past which terms, and coverage as a whole, count less and less: in a
 # long question most pairs cover something.
@@ -41,16 +44,16 @@ _LONG_QUESTION = 16
 # The constant of reciprocal ranks, where the ranking by links and hybrid search are
 # fused. It is small, as the first places are what a reader sees.
 _RRF_K = 2.0
-# So many of the best nodes by their words are asked which of them says most by itself.
+# How many of the best nodes by BM25 may be the node that covers most by itself.
 _SINGLES = 10
 
-# A pair is close to the best one if it says so large a share of what that says.
+# A pair is close to the best one if it covers this share of the best one's weight.
 _CLOSE = 0.9
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Score linked pairs by how much of the question their two ends say together.
+    """Score linked pairs by how much of the question their two ends cover together.
 
     For a link between a and b, ``F = Σ_t max(w(t, a), w(t, b))`` over the question's
     terms t, where w is the BM25F weight of the term in the node, or in the row that the
@@ -122,7 +125,7 @@ class Coverage:
         return self.cover(frontier).ranked
 
     def cover(self, frontier: Frontier) -> CoverageResult:
-        """Return the ranking, with the pairs and scores that it was made of."""
+        """Return the ranking, with the pairs and scores behind it."""
         scored = self._scored(frontier)
         trust = self._trust(frontier, scored)
         by_links = self._rank_by_links(frontier, scored, trust.share)
@@ -155,8 +158,8 @@ class Coverage:
         weights = terms.sum(axis=1)
         best = max(float(weights.max(initial=0)), float(bm25.max(initial=0)), 1e-9)
 
-        # The share of words in a node's own score, and in a pair's: where nothing but
-        # words speaks for a pair, a long question fades it sooner.
+        # The share of words in a node's own score, and in a pair's. Where words alone
+        # speak for a pair, a long question fades it sooner.
         words = index.share_of_words(query)
         n_terms = len(index.lexical.term_ids(query))
         fade = min(1.0, _LONG_QUESTION / max(1, n_terms))
@@ -166,10 +169,10 @@ class Coverage:
             words_of_pair = (1 - self.meaning * (1 - words)) * fade
             fade_of_links = fade
 
-        own = words * bm25 / best + (1 - words) * cosines
+        own_scores = words * bm25 / best + (1 - words) * cosines
         if frontier.seed_scores is not None:
-            own = np.maximum(own, frontier.node_scores(nodes))
-        single = ScoredNodes(nodes, own, cosines)
+            own_scores = np.maximum(own_scores, frontier.node_scores(nodes))
+        single = ScoredNodes(nodes, own_scores, cosines)
         pairs = score_pairs(links, terms, single, words_of_pair, best)
         triples = extend_pairs(
             pairs,
@@ -198,10 +201,10 @@ class Coverage:
         nodes: Positions,
         bm25: Floats,
     ) -> float:
-        """Return what the best node says by itself, of all that counts in pairs."""
+        """Return the weight that the best node covers by itself, as in pairs."""
         best = nodes[np.argsort(-bm25, kind="stable")[:_SINGLES]]
-        whole = np.full(len(best), NO_ROW, dtype=np.int32)
-        terms = term_weights(frontier, best, whole, self.phrases)
+        no_rows = np.full(len(best), NO_ROW, dtype=np.int32)
+        terms = term_weights(frontier, best, no_rows, self.phrases)
         if names is not None:
             terms = names.added(terms, np.full(len(best), NO_EDGE), best)
         return float(terms.sum(axis=1).max(initial=0))
@@ -214,7 +217,7 @@ class Coverage:
         return trust_in_links(gain, expected=_expects_link(frontier, scored.pairs))
 
     def _weight(self, scored: _Scored, trust: float) -> float:
-        """Return what the best pair counts against a node's own score."""
+        """Return the weight of the best pair against a node's own score."""
         return self.weight * scored.fade * trust
 
     def _rank_by_links(
@@ -232,8 +235,8 @@ class Coverage:
         )
         highest = max(float(best.scores.max(initial=0)), 1e-9)
         weight = self._weight(scored, trust)
-        own = frontier.node_scores(best.positions)
-        scores = (own + weight * best.scores / highest) / (1 + weight)
+        own_scores = frontier.node_scores(best.positions)
+        scores = (own_scores + weight * best.scores / highest) / (1 + weight)
         via = _brought_by(frontier, best, best_of(*linked))
         return best_of(best.positions, scores.astype(np.float32), via)
 
@@ -253,7 +256,7 @@ class Coverage:
 
 
 class CoverageResult(NamedTuple):
-    """A ranking by coverage, the pairs that it was made of, and their scores."""
+    """A ranking by coverage, the pairs behind it, and their scores."""
 
     ranked: RankedNodes
     pairs: Links
@@ -270,10 +273,10 @@ class _Ends(NamedTuple):
 
 @dataclass(frozen=True)
 class _Scored:
-    """What a question finds: single nodes, linked pairs, and triples.
+    """The candidates of a question: single nodes, linked pairs, and triples.
 
-    `best_node_weight` is what the best node says of the question by itself, in BM25F
-    weights; `fade` what links count in a long question.
+    `best_node_weight` is the BM25F weight of the question's terms in the best node;
+    `fade` scales links down in a long question.
     """
 
     single: ScoredNodes
@@ -284,7 +287,7 @@ class _Scored:
 
     @property
     def best_linked_weight(self) -> float:
-        """What the best pair or triple says of the question, in BM25F weights."""
+        """The BM25F weight of the question's terms in the best pair or triple."""
         weight = float(self.pairs.weights.max(initial=0))
         best_pair = float(self.pairs.scores.max(initial=0))
         if best_pair > 0:  # a third node adds to its pair as much as to its score
@@ -294,25 +297,25 @@ class _Scored:
 
 
 def _expects_link(frontier: Frontier, pairs: ScoredPairs) -> bool:
-    """Tell whether the question, or a row of a table, joins the nodes of its best pair.
+    """Tell whether the question, or a table row, joins the nodes of its best pair.
 
-    A row and what it names halve a question, as a name in the question does. A row says
-    few words, so one that comes close to the best pair is enough.
+    A row and the page it names split a question, as a name in the question does. A row
+    has few words, so one that comes close to the best pair is enough.
     """
     best, links = int(pairs.weights.argmax()), pairs.links
     close = pairs.weights >= _CLOSE * pairs.weights[best]
     if np.any(links.source_row[close] != NO_ROW):
         return True
-    ends = [int(links.source[best]), int(links.target[best])]
-    return names_one(frontier.query, frontier.graph.nodes.names.take(ends))
+    best_pair = [int(links.source[best]), int(links.target[best])]
+    return mentions_any(frontier.query, frontier.graph.nodes.names.take(best_pair))
 
 
 def _brought_by(
     frontier: Frontier, best: RankedNodes, linked: RankedNodes
 ) -> Positions:
-    """Return the edge that brought each node; none for seeds that no link says better.
+    """Return the edge that brought each node; none for seeds best by themselves.
 
-    What is no seed was brought by a link, also where it stands by its own score.
+    A node that is no seed was brought by a link even if its own score is its best.
     """
     is_seed = np.isin(best.positions, frontier.seeds)
     brought = spread(best.positions, linked.positions, linked.via + 1) - 1
@@ -323,8 +326,7 @@ def _brought_by(
 def _fused_with_search(
     frontier: Frontier, ranked: RankedNodes, trust: LinkTrust
 ) -> RankedNodes:
-    """Fuse a ranking by links with hybrid search, which counts the less links are
-    trusted.
+    """Fuse a ranking by links with hybrid search; the more trust, the less search.
 
     ``1 / (K + rank by links) + (1 − trust) / (K + rank by search)``. The first hit of
     the search stays first, unless links are sure.

@@ -1,4 +1,4 @@
-"""What repeats the words of hits before it comes later in a ranking."""
+"""Demote hits that repeat the words of the hits before them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import numpy as np
 
 from graphret.expansion.frontier import Frontier, RankedNodes
 
-# So many places go to what says something new, of twice as many nodes.
+# How many places go to nodes that say something new, chosen from twice as many.
 _PLACES = 20
 
 
 def demote_repeats(
     frontier: Frontier, ranked: RankedNodes, penalty: float
 ) -> RankedNodes:
-    """Return the ranking with repeats later in its first places.
+    """Return the ranking with repetitive nodes moved down within its first places.
 
     Greedy, as maximal marginal relevance (Carbonell and Goldstein 1998): the next node
-    is the one whose score, less what those before it have said, is highest.
+    is the one with the highest score, less what earlier nodes have already covered.
 
     Parameters
     ----------
     penalty
-        What a node loses that says nothing new, as a share of the words of the node
-        that says most.
+        What a node that adds nothing loses, as a share of the weight of the node that
+        covers most.
     """
     head = ranked.positions[: 2 * _PLACES]
     words = frontier.index.lexical.term_weights(frontier.query, head)
@@ -33,19 +33,19 @@ def demote_repeats(
     words *= penalty / words.sum(axis=1).max()
 
     remaining = ranked.scores[: len(head)].copy()
-    said = np.zeros_like(words[0])
+    covered = np.zeros_like(words[0])
     chosen, scores = [], []
     for _ in range(min(_PLACES, len(head))):
-        now = remaining - np.minimum(words, said).sum(axis=1)
-        best = int(now.argmax())
+        marginal = remaining - np.minimum(words, covered).sum(axis=1)
+        best = int(marginal.argmax())
         chosen.append(best)
-        scores.append(now[best])
+        scores.append(marginal[best])
         remaining[best] = -np.inf
-        said = np.maximum(said, words[best])
+        covered = np.maximum(covered, words[best])
 
-    rest = np.delete(np.arange(len(ranked.positions)), chosen)
-    order = np.concatenate([chosen, rest]).astype(np.int64)
-    falling = np.minimum.accumulate(np.concatenate([scores, ranked.scores[rest]]))
+    not_chosen = np.delete(np.arange(len(ranked.positions)), chosen)
+    order = np.concatenate([chosen, not_chosen]).astype(np.int64)
+    falling = np.minimum.accumulate(np.concatenate([scores, ranked.scores[not_chosen]]))
     return replace(
         ranked,
         positions=ranked.positions[order],

@@ -44,34 +44,35 @@ Policy: TypeAlias = Literal["+edge", "-edge", "auto"]
 
 
 class Expand(Retriever):
-    """Ask a retriever for seeds, walk one hop from them and rank what is found (SAGE,
-    section 2.2 B).
+    """Ask a retriever for seeds, walk one hop from them and rank the nodes found.
+
+    This is section 2.2 B of the SAGE paper.
 
     Parameters
     ----------
     seeds
-        Who finds the seeds; `None` for a search of `index`. What a retriever reads
-        cannot be checked: over views give one that reads nothing else.
+        The retriever that finds the seeds; `None` searches `index`. What a retriever
+        reads cannot be checked: over views, pass one that reads nothing else.
     store
         The graph: any `GraphStore`.
     index
         A text index over the same nodes: a `HybridIndex` or `BM25Index`, or any other
-        `TextIndex`, such as one of a database. With the latter the nodes around the
-        seeds are indexed by themselves for each question.
+        `TextIndex`, such as one of a database. With the latter, the nodes around the
+        seeds are indexed anew for each question.
     ranking
         How seeds and neighbours become one list.
     links
         At most this many edges of a node are walked, the heaviest first, where the
         graph is not in this process; `None` walks all.
     policy
-        When it walks from seeds that a retriever found by queries (section 3.2).
-        ``"+edge"``: always. ``"-edge"``: not where the query that found them walked
-        relations itself; the seeds are the answer then. ``"auto"``, beyond the paper:
-        what any query found stays in front, and the walk only fills the places that it
-        leaves. Rows of values stay in front by every policy.
+        When to walk from seeds that a retriever found by queries (section 3.2).
+        ``"+edge"``: always. ``"-edge"``: unless the query that found them walked
+        relations itself; then the seeds are the answer. ``"auto"``, beyond the paper:
+        nodes that any query found stay in front, and the walk only fills the places
+        after them. Rows of values stay in front under every policy.
     fill
-        Whether a search of `index` fills the places that seeds and neighbours leave;
-        SAGE returns their union alone (listing 1).
+        Whether a search of `index` fills the places that seeds and neighbours leave
+        empty; SAGE returns their union alone (listing 1).
     on_failure
         ``"fallback"`` seeds from `index` when `seeds` fails, ``"raise"`` does not.
 
@@ -84,8 +85,8 @@ class Expand(Retriever):
     Raises
     ------
     InvalidInput
-        When one of store and index is a view and the other is none of the same
-        condition, or an option is malformed.
+        When store and index are not views of the same condition, or an option is
+        malformed.
     """
 
     def __init__(
@@ -124,12 +125,12 @@ class Expand(Retriever):
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()
-        here = self._here()
-        if here is not None:
-            here[0].nodes.warn_of_unknown(where, trace)
+        local = self._local_graph_and_index()
+        if local is not None:
+            local[0].nodes.warn_of_unknown(where, trace)
             if self.seeds is self._search:
                 from_index: Retrieval = yield Compute(
-                    lambda: self._from_index(query, k, where, *here, trace)
+                    lambda: self._from_index(query, k, where, *local, trace)
                 )
                 return from_index
         seeds = yield from self._ask_for_seeds(query, k, where, trace)
@@ -139,23 +140,23 @@ class Expand(Retriever):
         skipped = self._why_not_to_walk(rows, selected, k)
         if skipped:
             trace.note("expand", skipped=skipped)
-            kept: list[Hit] = yield Compute(
+            hits: list[Hit] = yield Compute(
                 lambda: self._filled(query, k, where, front[:k])
             )
-            return Retrieval(query, k, kept, answer.signals, trace, answer.rows)
-        hits = self._walked_from(seeds, selected, k)
+            return Retrieval(query, k, hits, answer.signals, trace, answer.rows)
+        walked_from = self._walked_from(seeds, selected, k)
         labels = answer.signals.answer_labels or ()
         expanded: Retrieval = yield Compute(
             lambda: self._expanded(
                 query,
                 k,
                 where,
-                lambda: self._frontier(query, hits, seeds.from_index),
+                lambda: self._frontier(query, walked_from, seeds.from_index),
                 trace,
                 labels,
             )
         )
-        ranked = _with_seeds(expanded.hits, hits)
+        ranked = _with_seeds(expanded.hits, walked_from)
         if front:
             ranked = filled(front, ranked, k, mark=False)
         doubts = answer.signals.doubts
@@ -166,9 +167,7 @@ class Expand(Retriever):
     def _why_not_to_walk(
         self, rows: Sequence[Hit], selected: Sequence[Hit], k: int
     ) -> str:
-        """Return why what a query found is the answer as it is; empty where it is
-        not.
-        """
+        """Return why the query's hits are already the answer, or an empty string."""
         if len(rows) + len(selected) >= k:
             return "the query that found the seeds fills all places"
         if selected and self.policy == "-edge":
@@ -178,30 +177,31 @@ class Expand(Retriever):
     def _ask_for_seeds(
         self, query: str, k: int, where: Where | None, trace: Trace
     ) -> Generator[Any, Any, _Seeds]:
-        """Ask for seeds, and the index for them where their retriever fails."""
-        wanted = self.ranking.n_seeds(k)
-        n_asked = wanted if self.policy == "+edge" else max(wanted, k)
+        """Ask the retriever for seeds, and the index where the retriever fails."""
+        n_seeds = self.ranking.n_seeds(k)
+        n_asked = n_seeds if self.policy == "+edge" else max(n_seeds, k)
         from_index = self.seeds is self._search
         with trace.stage("seeds", retriever=str(self.seeds), asked=n_asked):
-            # the retriever is asked once: it may be a model that has to be paid
+            # Ask the retriever once: it may be a model that costs money.
             asks = [Ask(self.seeds, query, n_asked)]
             if where is not None:
-                # so that k nodes which qualify are among the candidates
+                # so that k qualifying nodes are among the candidates
                 asks.append(Ask(self._search, query, k, where))
-            first, *others = yield asks
+            first, *filtered = yield asks
         answer = unwrap_or_fallback(first, self.seeds, self.on_failure, trace)
         if answer is None:
             from_index = True
             answer = yield Ask(self._search, query, n_asked)
-        for result in (answer, *others):
+        for result in (answer, *filtered):
             if isinstance(result, Exception):
                 raise result
         trace.extend(answer.trace, f"{self.seeds}/")
-        return _Seeds(answer, [hit for other in others for hit in other], from_index)
+        qualifying = [hit for retrieval in filtered for hit in retrieval]
+        return _Seeds(answer, qualifying, from_index)
 
     def _walked_from(self, seeds: _Seeds, selected: Sequence[Hit], k: int) -> list[Hit]:
-        """Return the hits to walk from, each once, with those that qualify."""
-        # what a plan's answer was filled up with says nothing of it
+        """Return the distinct hits to walk from, the qualifying ones included."""
+        # Hits that only filled up a plan's answer say nothing about it.
         walked = selected or [hit for hit in seeds.answer if not hit.is_row]
         hits = (*walked[: self.ranking.n_seeds(k)], *seeds.qualifying)
         return list({hit.id: hit for hit in hits}.values())
@@ -209,26 +209,22 @@ class Expand(Retriever):
     def _selected(
         self, seeds: Retrieval, where: Where | None
     ) -> tuple[list[Hit], list[Hit]]:
-        """Return what stays in front: rows of values, and the nodes that a query found,
-        where `policy` has them stay.
-        """
-        found = [
+        """Return the rows and, by `policy`, the queried nodes that stay first."""
+        eligible = [
             hit
             for hit in seeds
             if not hit.fill and (where is None or where.matches(hit.node))
         ]
-        rows = [hit for hit in found if hit.is_row]
-        nodes = [hit for hit in found if not hit.is_row]
+        rows = [hit for hit in eligible if hit.is_row]
+        nodes = [hit for hit in eligible if not hit.is_row]
         if self.policy == "+edge":
             nodes = []
         elif not seeds.signals.walked_edges:
             nodes = [hit for hit in nodes if self.policy == "auto" and _queried(hit)]
         return rows, nodes
 
-    def _here(self) -> tuple[Graph, HybridIndex] | None:
-        """Return the graph and the index where both are in this process, over one table
-        of nodes.
-        """
+    def _local_graph_and_index(self) -> tuple[Graph, HybridIndex] | None:
+        """Return graph and index if both are in this process, over the same nodes."""
         graph = self.store.local_graph()
         if graph is None or self._hybrid is None:
             return None
@@ -250,14 +246,12 @@ class Expand(Retriever):
         index: HybridIndex,
         trace: Trace,
     ) -> Retrieval:
-        """Expand from positions that the index finds: no node is read but those that
-        are returned.
-        """
-        wanted = self.ranking.n_seeds(k)
+        """Expand from positions in the index, reading only the nodes to return."""
+        n_seeds = self.ranking.n_seeds(k)
         name = str(self.seeds)
         search = trace.stage(f"{name}/search", index=type(index).__name__)
-        with trace.stage("seeds", retriever=name, asked=wanted), search:
-            seeds = index.top(query, wanted)
+        with trace.stage("seeds", retriever=name, asked=n_seeds), search:
+            seeds = index.top(query, n_seeds)
             if where is not None:
                 fitting = index.top(query, k, index.table.mask(where))
                 seeds = np.concatenate([seeds, fitting[~np.isin(fitting, seeds)]])
@@ -292,18 +286,20 @@ class Expand(Retriever):
             query, k, hits, Signals(len(ranked.positions), confidence, walked), trace
         )
 
-    def _frontier(self, query: str, seeds: Sequence[Hit], own_seeds: bool) -> Frontier:
-        ids, here = [hit.id for hit in seeds], self._here()
-        if here:
-            found = here[0].nodes.find(ids)
-            frontier = Frontier(query, *here, found[found >= 0])
+    def _frontier(self, query: str, seeds: Sequence[Hit], from_index: bool) -> Frontier:
+        ids, local = [hit.id for hit in seeds], self._local_graph_and_index()
+        if local:
+            positions = local[0].nodes.find(ids)
+            frontier = Frontier(query, *local, positions[positions >= 0])
         else:
             frontier = fetch_subgraph(self.store, self.index, query, ids, self.links)
-        if own_seeds and frontier.scores is None:
+        if from_index and frontier.scores is None:
             return frontier
-        said = {hit.id: hit.score for hit in seeds}
-        held = frontier.graph.nodes.ids.take(frontier.seeds)
-        scores = min_max(np.asarray([said[seed] for seed in held], dtype=np.float32))
+        score_by_id = {hit.id: hit.score for hit in seeds}
+        seed_ids = frontier.graph.nodes.ids.take(frontier.seeds)
+        scores = min_max(
+            np.asarray([score_by_id[seed] for seed in seed_ids], dtype=np.float32)
+        )
         return replace(
             frontier, seed_scores=scores if scores.any() else np.ones_like(scores)
         )
@@ -313,14 +309,14 @@ class Expand(Retriever):
     ) -> list[Hit]:
         if not self.fill:
             return hits
-        found = self.index.search(query, k + len(hits), where=where)
+        matches = self.index.search(query, k + len(hits), where=where)
         table = None if self._hybrid is None else self._hybrid.table
         nodes = (
-            self.store.get(found.ids)
+            self.store.get(matches.ids)
             if table is None
-            else table.at(table.find(found.ids))
+            else table.at(table.find(matches.ids))
         )
-        scored = zip(nodes, found.scores.tolist(), strict=True)
+        scored = zip(nodes, matches.scores.tolist(), strict=True)
         return filled(
             hits,
             [
@@ -333,9 +329,9 @@ class Expand(Retriever):
 
 
 class _Seeds(NamedTuple):
-    """What the retriever of seeds found, or the index in its place.
+    """What the seed retriever found, or the index in its place.
 
-    `qualifying` are nodes of the index that satisfy the condition on what is returned.
+    `qualifying` are nodes of the index that satisfy the condition on returned nodes.
     """
 
     answer: Retrieval
@@ -351,10 +347,9 @@ def _queried(hit: Hit) -> bool:
 def _labelled_first(
     frontier: Frontier, ranked: RankedNodes, labels: Sequence[str]
 ) -> RankedNodes:
-    """Return a ranking in which neighbours that bear one of some labels come before
-    those that bear none.
+    """Return the ranking with neighbours of the given labels before other neighbours.
 
-    Each takes the place of a neighbour: seeds stay where they are.
+    Seeds keep their places.
     """
     fits = (
         frontier.graph.nodes.mask(Where.parse({"label": {"$in": list(labels)}}))
@@ -370,11 +365,13 @@ def _labelled_first(
 
 
 def _with_seeds(hits: Sequence[Hit], seeds: Sequence[Hit]) -> list[Hit]:
-    """Return the hits, those that were seeds with what the seeds' retriever said of
-    them: votes, paths, plans.
-    """
-    said = {
-        seed.id: [one for one in seed.evidence if one.kind not in ("seed", "fill")]
+    """Return the hits with the seed retriever's evidence added: votes, paths, plans."""
+    seed_evidence = {
+        seed.id: [
+            evidence
+            for evidence in seed.evidence
+            if evidence.kind not in ("seed", "fill")
+        ]
         for seed in seeds
     }
     return [
@@ -382,7 +379,11 @@ def _with_seeds(hits: Sequence[Hit], seeds: Sequence[Hit]) -> list[Hit]:
             hit,
             evidence=(
                 *hit.evidence,
-                *(one for one in said.get(hit.id, ()) if one not in hit.evidence),
+                *(
+                    evidence
+                    for evidence in seed_evidence.get(hit.id, ())
+                    if evidence not in hit.evidence
+                ),
             ),
         )
         for hit in hits
@@ -392,7 +393,7 @@ def _with_seeds(hits: Sequence[Hit], seeds: Sequence[Hit]) -> list[Hit]:
 def _hits(
     frontier: Frontier, ranked: RankedNodes, k: int, where: Where | None
 ) -> tuple[list[Hit], float]:
-    """Return the hits, and how well the first answers with the node it is joined to."""
+    """Return the hits, and how well the first one answers with the node it links to."""
     mask = frontier.graph.nodes.mask(where)
     chosen = np.arange(len(ranked.positions))
     if mask is not None:
@@ -400,15 +401,15 @@ def _hits(
     chosen = chosen[:k]
     positions, via = ranked.positions[chosen], ranked.via[chosen]
     brought = np.flatnonzero(via != NO_EDGE)
-    others = _other_ends(frontier, positions[brought], via[brought])
+    other_ends = _other_ends(frontier, positions[brought], via[brought])
 
-    first_pair = np.concatenate([positions[:1], others[brought == 0]])
+    first_pair = np.concatenate([positions[:1], other_ends[brought == 0]])
     confidence = frontier.index.confidence(frontier.query, first_pair)
-    # Most others are hits themselves: each node is read once.
-    distinct = np.unique(np.concatenate([positions, others]))
+    # Most of the other ends are hits themselves: each node is read once.
+    distinct = np.unique(np.concatenate([positions, other_ends]))
     nodes_read = frontier.graph.nodes.at(distinct)
     node_at = dict(zip(distinct.tolist(), nodes_read, strict=True))
-    evidence = _evidence(frontier, ranked, positions, via, others, node_at)
+    evidence = _evidence(frontier, ranked, positions, via, other_ends, node_at)
     nodes = [node_at[position] for position in positions.tolist()]
     scores = ranked.scores[chosen].tolist()
     columns = zip(nodes, scores, evidence, strict=True)
@@ -418,9 +419,9 @@ def _hits(
 def _other_ends(
     frontier: Frontier, positions: Positions, edges: Positions
 ) -> Positions:
-    """Return what each edge joins to the node that it brought.
+    """Return the node at the other end of the edge that brought each node.
 
-    The node may be another one of the source at an end.
+    The brought node may be another chunk of the source at its end.
     """
     table = frontier.graph.edges
     source, target = table.source[edges], table.target[edges]
@@ -433,12 +434,12 @@ def _evidence(
     ranked: RankedNodes,
     positions: Positions,
     via: Positions,
-    others: Positions,
+    other_ends: Positions,
     node_at: Mapping[int, Node],
 ) -> list[list[Evidence]]:
-    """Return why each node is a hit: its rank as a seed, the ranking's word, its edge.
+    """Return why each node is a hit: its seed rank, the ranking's reason, its edge.
 
-    `via` are edges or `NO_EDGE`, ``(n,)``; `others` the other ends of those that are.
+    `via` holds edges or `NO_EDGE`, ``(n,)``; `other_ends` the other ends of the edges.
     """
     seed_rank = {
         seed: rank for rank, seed in enumerate(frontier.seeds.tolist(), start=1)
@@ -456,7 +457,7 @@ def _evidence(
         brought.tolist(),
         frontier.graph.edges.at(via[brought], frontier.graph.nodes.ids),
         positions[brought].tolist(),
-        others.tolist(),
+        other_ends.tolist(),
         strict=True,
     )
     for place, edge, position, other in columns:

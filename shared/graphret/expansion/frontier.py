@@ -1,6 +1,4 @@
-"""What a ranking sees of a question: its seeds, the graph around them, and how well
-each node answers by itself.
-"""
+"""What a ranking sees of a question: seeds, the graph around them, own scores."""
 
 from __future__ import annotations
 
@@ -28,13 +26,13 @@ NO_EDGE = -1
 SAME_SOURCE = "SAME_SOURCE"
 #: The relation from a source, or a row, to the source whose name it says.
 MENTIONS = "MENTIONS"
-#: The relation of texts that say the same name, which no node bears.
+#: The relation of texts that share a name which is the name of no node.
 SHARES_NAME = "SHARES_NAME"
 
-#: Factors on relations that join nodes which say the same, or which merely stand in one
-#: source: such a pair answers no more of a question than its better half, so little or
-#: nothing is passed along these by default. A link by a shared name is named here as it
-#: joins the two chunks that say the name, and no others of their sources.
+#: Factors on relations that join similar nodes, or nodes of one source: such a pair
+#: answers no more of a question than its better half, so little or nothing is passed
+#: along them by default. `SHARES_NAME` is listed because it joins just the two chunks
+#: that say the name, not all chunks of their sources.
 STRENGTH: Mapping[str, float] = {
     "IS_SIMILAR": 0.0,
     "SHARES_ENTITY": 0.0,
@@ -75,18 +73,16 @@ class Frontier:
     scores: Floats | None = None
 
     def node_scores(self, positions: Positions) -> Floats:
-        """Return how well nodes answer by themselves: the hybrid score, 0 … 1, or the
-        seed retriever's if higher.
-        """
-        own = (
+        """Return the higher of each node's hybrid and seed score, 0 … 1."""
+        scores = (
             self.index.score_at(self.query, positions)
             if self.scores is None
             else self.scores[positions]
         )
         if self.seed_scores is None:
-            return own
+            return scores
         return np.asarray(
-            np.maximum(own, spread(positions, self.seeds, self.seed_scores)),
+            np.maximum(scores, spread(positions, self.seeds, self.seed_scores)),
             dtype=np.float32,
         )
 
@@ -105,8 +101,8 @@ class Frontier:
             Factor on the weight of edges by relation; one that is not named counts 1.
         by_source
             Whether an edge of a relation that `strength` does not name joins all nodes
-            of a source, at an end that is not about a row of its node: who names a
-            source means the chunk that answers the question.
+            of a source, at an end that is not about a row of its node: a text that
+            names a source refers to whichever chunk answers the question.
         """
         edges = self.graph.edges
         touching = edges.incident(positions)
@@ -131,7 +127,7 @@ class Frontier:
         strength: Mapping[str, float],
         of_source: Mask,
     ) -> Links:
-        """Return links and those of the other nodes of the same sources.
+        """Return the links, and those of the other nodes of the same sources.
 
         `of_source` says which relations join all nodes of a source.
         """
@@ -149,7 +145,7 @@ class Frontier:
     def _with_far_ends(
         self, links: Links, positions: Positions, of_source: Mask
     ) -> Links:
-        """Return links and, in place of what these lead to, the rest of its source."""
+        """Return the links, and links to other nodes of the sources they lead to."""
         relation = self.graph.edges.relation
         for this, that in (("source", "target"), ("target", "source")):
             leads_on = of_source[relation[links.edges]]
@@ -159,21 +155,17 @@ class Frontier:
             links = links.joined(leading.moved(that, near, beside))
         return links
 
-    def same_source(self, positions: Positions, ends: NDArray[Any]) -> Mask:
-        """Tell which nodes are the given ends of edges, or are of the same source as
-        these.
-        """
-        same = positions == ends
+    def same_source(self, positions: Positions, edge_ends: NDArray[Any]) -> Mask:
+        """Tell which nodes are the given edge ends, or share a source with them."""
+        same = positions == edge_ends
         if SAME_SOURCE in self.graph.edges.relations:
             near, beside = self._beside(np.unique(positions))
             width = len(self.graph.nodes)
-            same |= np.isin(positions * width + ends, near * width + beside)
+            same |= np.isin(positions * width + edge_ends, near * width + beside)
         return np.asarray(same)
 
     def weights(self, chosen: Positions, strength: Mapping[str, float]) -> Floats:
-        """Return the weights of edges, times the factors on their relations,
-        ``(m,)``.
-        """
+        """Return the weights of edges times their relations' factors, ``(m,)``."""
         edges = self.graph.edges
         factors = np.asarray(
             [strength.get(name, 1.0) for name in edges.relations], dtype=np.float32
@@ -248,23 +240,21 @@ class Links:
     def joined(self, *others: Links) -> Links:
         """Return these links and others."""
         columns = (
-            np.concatenate([getattr(one, name) for one in (self, *others)])
+            np.concatenate([getattr(links, name) for links in (self, *others)])
             for name in _COLUMNS
         )
         return Links(self.frontier, *columns)
 
     def moved(self, end: str, near: Positions, beside: Positions) -> Links:
-        """Return the links to the whole of nodes `near`, with the nodes `beside` these
-        at that `end`.
-        """
-        whole = self.take(getattr(self, f"{end}_row") == NO_ROW)
-        i, j = matches(getattr(whole, end), near)
-        ends: dict[str, Any] = {end: beside[j]}
-        moved = replace(whole.take(i), **ends)
+        """Return the links about whole nodes `near`, with `end` moved to `beside`."""
+        about_nodes = self.take(getattr(self, f"{end}_row") == NO_ROW)
+        i, j = matches(getattr(about_nodes, end), near)
+        moved_end: dict[str, Any] = {end: beside[j]}
+        moved = replace(about_nodes.take(i), **moved_end)
         return moved.take(moved.source != moved.target)
 
     def joint_term_weights(self, phrases: float) -> Floats:
-        """Return the weight of each term on the side that says it best, ``(m, t)``.
+        """Return each term's weight on the side that covers it best, ``(m, t)``.
 
         The terms are the question's; see `term_weights`.
         """
@@ -277,7 +267,7 @@ _COLUMNS = ("edges", "strength", "source", "target", "source_row", "target_row")
 
 
 def matches(keys: Positions, among: Positions) -> tuple[Positions, Positions]:
-    """Return every pair of a place in `keys` and one in `among` that hold the same."""
+    """Return every pair of a place in `keys` and one in `among` with equal values."""
     order = np.argsort(among, kind="stable")
     first = np.searchsorted(among, keys, "left", sorter=order)
     last = np.searchsorted(among, keys, "right", sorter=order)
@@ -289,26 +279,26 @@ def matches(keys: Positions, among: Positions) -> tuple[Positions, Positions]:
 def term_weights(
     frontier: Frontier, positions: Positions, rows: Rows, phrases: float
 ) -> Floats:
-    """Return what nodes, or rows of them, say of each term of the question, ``(m, t)``.
+    """Return the BM25F weight of each of the question's terms in nodes, ``(m, t)``.
 
-    These are BM25F weights. Behind the terms stand the question's phrases, as terms
-    that count `phrases`.
+    A row other than `NO_ROW` limits a node to that row. Columns for the question's
+    phrases, weighted by `phrases`, follow those of the terms.
     """
     width = int(rows.max(initial=0)) + 2
     places, which = np.unique(positions * width + rows + 1, return_inverse=True)
     nodes, row = places // width, places % width - 1
     lexical, query = frontier.index.lexical, frontier.query
-    # An edge that someone else wrote may name a row that its node does not have.
+    # A user's own edge may name a row that its node does not have.
     n_rows = np.diff(lexical.terms.row_indptr)[nodes]
-    whole = (row == NO_ROW) | (row >= n_rows)
+    of_node = (row == NO_ROW) | (row >= n_rows)
     n_terms = len(lexical.term_ids(query))
     weights = np.empty((len(places), n_terms), dtype=np.float32)
-    weights[whole] = lexical.term_weights(query, nodes[whole])
-    weights[~whole] = lexical.row_term_weights(
-        query, nodes[~whole], row[~whole].astype(np.int32)
+    weights[of_node] = lexical.term_weights(query, nodes[of_node])
+    weights[~of_node] = lexical.row_term_weights(
+        query, nodes[~of_node], row[~of_node].astype(np.int32)
     )
     if phrases:
-        row = np.where(whole, NO_ROW, row)
+        row = np.where(of_node, NO_ROW, row)
         of_phrases = lexical.phrase_weights(query, nodes, row, weights)
         weights = np.hstack([weights, np.float32(phrases) * of_phrases])
     return weights[which]
@@ -318,7 +308,7 @@ def term_weights(
 class RankedNodes:
     """Nodes, best first, with the edge that brought each.
 
-    `RankedNodes.of` makes one of scores and links.
+    `RankedNodes.of` makes one from scores and links.
 
     Parameters
     ----------
@@ -327,10 +317,10 @@ class RankedNodes:
     via
         The edge that brought each node, `NO_EDGE` for one that stands by itself.
     details
-        What traces say of the ranking.
+        What traces say about the ranking.
     explain
-        Says of given nodes why they stand where they do, where a ranking has more to
-        say than its edges.
+        Returns why given nodes rank where they do, for a ranking that has more to say
+        than its edges.
     """
 
     positions: Positions
@@ -375,8 +365,9 @@ class Ranking(Protocol):
         ...
 
     def rank(self, frontier: Frontier, k: int) -> RankedNodes:
-        """Return the candidates, best first, ties by position: any number of them, the
-        first `k` are the answer.
+        """Return any number of candidates, best first, ties by position.
+
+        The first `k` are the answer.
         """
         ...
 
@@ -387,22 +378,23 @@ def best_of(
     via: Positions,
     **details: float,
 ) -> RankedNodes:
-    """Rank candidates, each by the best of the scores it comes with, of equal ones the
-    first; ties by position.
+    """Rank candidates, each by its best score; ties by position.
+
+    Of equal scores of a candidate the first counts.
     """
     order = np.argsort(_falling(positions, scores), kind="stable")
     ordered = positions[order]
     first = np.ones(len(order), dtype=bool)
     first[1:] = ordered[1:] != ordered[:-1]
-    kept = order[first]
-    kept = kept[np.argsort(-scores[kept], kind="stable")]
-    return RankedNodes(positions[kept], scores[kept], via[kept], details)
+    best = order[first]
+    best = best[np.argsort(-scores[best], kind="stable")]
+    return RankedNodes(positions[best], scores[best], via[best], details)
 
 
 def _falling(positions: Positions, scores: Floats) -> Positions:
-    """Return keys that rise with the position and, within it, as the score falls.
+    """Return sort keys that rise with the position, then as the score falls.
 
-    One sort by them takes the place of two.
+    One sort by them replaces two.
     """
     # Adding 0 makes -0 the same as 0. Floats of one sign are in the order of their
     # bits, the negative ones in the reverse of it.
@@ -413,7 +405,7 @@ def _falling(positions: Positions, scores: Floats) -> Positions:
 
 
 def spread(positions: Positions, at: Positions, values: NDArray[Any]) -> NDArray[Any]:
-    """Return for each position the value that is given `at` it, 0 where none is.
+    """Return for each position the value given `at` it, or 0.
 
     `at` are distinct, in any order.
     """

@@ -1,4 +1,4 @@
-"""Linked pairs of nodes, and how much of a question each says with its two ends."""
+"""Linked pairs of nodes, and how much of a question each pair covers."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from graphret.text import normalize_name, spoken_forms
 
 @dataclass(frozen=True)
 class ScoredNodes:
-    """Nodes by themselves: their positions, ascending, scores and cosines, ``(n,)``.
+    """Single nodes: their positions, ascending, scores and cosines, ``(n,)``.
 
-    Scores are relative to the question's best node or pair, as those of pairs are.
+    Scores are relative to the question's best node or pair, like those of pairs.
     """
 
     positions: Positions
@@ -38,7 +38,7 @@ class ScoredNodes:
 
 @dataclass(frozen=True)
 class ScoredPairs:
-    """Pairs of nodes, and what the two say of a question together.
+    """Pairs of nodes, and how much of a question each pair covers.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class ScoredPairs:
     weights
         Their sum, times the strength of the link, ``(m,)``.
     scores
-        The same as a share of the question's best, with the cosines, ``(m,)``.
+        The weights as a share of the question's best, with the cosines, ``(m,)``.
     """
 
     links: Links
@@ -79,18 +79,23 @@ def score_pairs(
         The highest BM25F weight of a node or pair.
     """
     weights = terms.sum(axis=1)
-    left, right = nodes.cosines_at(links.source), nodes.cosines_at(links.target)
-    cosines = 0.5 * np.maximum(left, right) + 0.25 * (left + right)
+    source_cosines, target_cosines = (
+        nodes.cosines_at(links.source),
+        nodes.cosines_at(links.target),
+    )
+    cosines = 0.5 * np.maximum(source_cosines, target_cosines) + 0.25 * (
+        source_cosines + target_cosines
+    )
     mixed = share_of_words * weights / best_weight + (1 - share_of_words) * cosines
     scores = mixed * links.strength
-    kept = _best_of_each_edge(links.edges, scores)
-    links = links.take(kept)
-    weights = weights[kept] * links.strength
-    return ScoredPairs(links, terms[kept], weights, scores[kept])
+    best = _best_of_each_edge(links.edges, scores)
+    links = links.take(best)
+    weights = weights[best] * links.strength
+    return ScoredPairs(links, terms[best], weights, scores[best])
 
 
 def _best_of_each_edge(edges: Positions, scores: Floats) -> Positions:
-    """Return which pairs to keep: the best of each edge, and all that are of none.
+    """Return which pairs to keep: the best of each edge, and all without an edge.
 
     An edge to a page may join any of its chunks: one link brings the chunk that answers
     best, not all of them.
@@ -105,7 +110,7 @@ def _best_of_each_edge(edges: Positions, scores: Floats) -> Positions:
 def mention_weights(
     frontier: Frontier, edges: Positions, source_rows: Rows, weight: float
 ) -> Floats:
-    """Return what the sources of edges count, ``(m,)``.
+    """Return the weights of the sources of edges, ``(m,)``.
 
     A text that names the other node counts `weight`, all others 1: a page is named by
     many, and names few. `source_rows` says which row of its node each edge is about.
@@ -123,8 +128,8 @@ def mention_weights(
 def named_pairs(frontier: Frontier, positions: Positions, strength: float) -> Links:
     """Return pairs of nodes that the question names in different places.
 
-    They have no edge. Of names that overlap the longest counts, as in any text; nodes
-    that share a name are no pair.
+    They have no edge. Of overlapping names the longest counts, as in any text; nodes
+    that share a name are not paired.
     """
     question = f" {normalize_name(frontier.query)} "
     nodes_by_name: dict[str, list[int]] = {}
@@ -132,21 +137,21 @@ def named_pairs(frontier: Frontier, positions: Positions, strength: float) -> Li
     for position, name in zip(positions.tolist(), names, strict=True):
         for form in spoken_forms(name):
             nodes_by_name.setdefault(f" {form} ", []).append(position)
-    named = []
+    nodes_per_mention = []
     for form in sorted(nodes_by_name, key=len, reverse=True):
-        before, found, after = question.partition(form)
-        if found:
-            named.append(nodes_by_name[form])
+        before, mention, after = question.partition(form)
+        if mention:
+            nodes_per_mention.append(nodes_by_name[form])
             question = f"{before} · {after}"
     pairs = [
-        (one, other)
-        for these, those in combinations(named, 2)
-        for one in these
-        for other in those
-        if one != other
+        (source, target)
+        for sources, targets in combinations(nodes_per_mention, 2)
+        for source in sources
+        for target in targets
+        if source != target
     ]
-    left, right = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
-    whole = np.full(len(pairs), NO_ROW, dtype=np.int32)
+    source, target = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
+    no_row = np.full(len(pairs), NO_ROW, dtype=np.int32)
     weights = np.full(len(pairs), strength, dtype=np.float32)
     no_edge = np.full(len(pairs), NO_EDGE)
-    return Links(frontier, no_edge, weights, left, right, whole, whole)
+    return Links(frontier, no_edge, weights, source, target, no_row, no_row)

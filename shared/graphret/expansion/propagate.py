@@ -1,4 +1,4 @@
-"""Propagation: a neighbour inherits from the seeds it hangs on."""
+"""Propagation: a neighbour inherits from the seeds it is linked to."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from graphret.expansion.frontier import (
 
 @dataclass(frozen=True)
 class Propagate:
-    """Give each node its own score plus a share of the best seed that a link joins it
-    to.
+    """Give each node its own score plus a share of the best seed it is linked to.
 
     ``score(n) = own(n) + inherit · max_s strength(s, n) · own(s)`` over the seeds s
     that are linked to n, so that seeds and neighbours compete in one list. Beyond the

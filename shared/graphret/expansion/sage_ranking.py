@@ -23,22 +23,21 @@ from graphret.expansion.frontier import (
 from graphret.search.hybrid import DEFAULT_ALPHA
 from graphret.search.index import min_max
 
-_TOLD = frozenset(
-    ("name", "column", "entities", "shared_entities")
-)  # what edges say of themselves
+# The properties of edges that say what links their nodes.
+_LINK_PROPERTIES = frozenset(("name", "column", "entities", "shared_entities"))
 
 _CHECKED = 50
 
 
 @dataclass(frozen=True)
 class SageRanking:
-    """The union of the k seeds and the k′ best of their one-hop neighbours (SAGE,
-    section 2.2 B and listing 1).
+    """The union of the k seeds and the k′ best of their one-hop neighbours.
 
-    Neighbours are ranked by BM25 and cosine, scaled over the neighbours alone. Of the
-    best 50, or 5 k′ if that is more, those come first whose edge agrees with the
-    question (section 2.1 B): it says a shared entity, its name, its column or a cell of
-    its row. Shared names, which the paper does not link by, do not count.
+    This is section 2.2 B and listing 1 of the SAGE paper. Neighbours are ranked by BM25
+    and cosine, scaled over the neighbours alone. Of the best 50, or 5 k′ if that is
+    more, those come first whose edge agrees with the question (section 2.1 B): the
+    question says a shared entity, its name, its column or a cell of its row. Shared
+    names, which the paper does not link by, do not count.
 
     Parameters
     ----------
@@ -96,49 +95,54 @@ class SageRanking:
 
 
 def _agreement(links: Links, query: str) -> NDArray[np.int64]:
-    """Whether the question says what an edge is about: an entity, a name, a column or a
-    cell of its row, ``(m,)``.
+    """Tell which edges are about something that the question says, ``(m,)``.
+
+    That is an entity, a name, a column or a cell of the edge's row.
     """
     graph, analyzer = links.frontier.graph, links.frontier.index.lexical.analyzer
-    asked = frozenset(analyzer(query))
+    question_terms = frozenset(analyzer(query))
 
     @cache
-    def said(phrase: str) -> bool:
+    def in_question(phrase: str) -> bool:
         terms = analyzer(phrase)
-        return bool(terms) and asked.issuperset(terms)
+        return bool(terms) and question_terms.issuperset(terms)
 
     @cache
     def rows(position: int) -> list[list[str]]:
         return graph.nodes.properties[position].get("table_rows") or []
 
-    def row_said(position: int, row: int) -> bool:
+    def row_agrees(position: int, row: int) -> bool:
         return row != NO_ROW and any(
-            said(cell) for cells in rows(position)[row : row + 1] for cell in cells
+            in_question(cell)
+            for cells in rows(position)[row : row + 1]
+            for cell in cells
         )
 
-    def edge_said(known: Mapping[str, Any]) -> bool:
+    def edge_agrees(properties: Mapping[str, Any]) -> bool:
         listed = (
             value if isinstance(value, list) else [value]
-            for key, value in known.items()
-            if key in _TOLD
+            for key, value in properties.items()
+            if key in _LINK_PROPERTIES
         )
         return any(
-            said(phrase)
+            in_question(phrase)
             for phrases in listed
             for phrase in phrases
             if isinstance(phrase, str)
         )
 
-    ends = (links.source, links.source_row, links.target, links.target_row)
+    columns = (links.source, links.source_row, links.target, links.target_row)
     edges = zip(
         graph.edges.properties.take(links.edges),
-        *(column.tolist() for column in ends),
+        *(column.tolist() for column in columns),
         strict=True,
     )
     return np.asarray(
         [
-            edge_said(known) or row_said(a, i) or row_said(b, j)
-            for known, a, i, b, j in edges
+            edge_agrees(properties)
+            or row_agrees(source, source_row)
+            or row_agrees(target, target_row)
+            for properties, source, source_row, target, target_row in edges
         ],
         dtype=np.int64,
     )

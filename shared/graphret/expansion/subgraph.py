@@ -1,4 +1,4 @@
-"""What seeds reach in a graph that is not laid out in this process beside its index."""
+"""Read the neighbourhood of seeds from a graph that is not in this process."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from graphret.stores.base import GraphStore
 from graphret.stores.memory import Graph, fetch_graph
 from graphret.types import Edge
 
-#: From how many of the nodes that seeds lead to, the best by their own score, a second
-#: hop goes.
+#: How many neighbours of the seeds, the best by their own score, start a second hop.
 ONWARD = 60
 
 
@@ -31,82 +30,90 @@ def fetch_subgraph(
     seeds: Sequence[str],
     links: int | None,
 ) -> Frontier:
-    """Read one hop around all seeds, and a second around the best of what they lead to:
-    two batched calls.
+    """Read one hop around all seeds, and a second around their best neighbours.
 
-    Where `index` is in this process and holds every node, no node is read from the
-    store but the seeds, which the store must hold; positions are those of the index,
-    and all its statistics stay those of the whole graph. Otherwise the nodes are read
-    and indexed by themselves, and each node's own score is asked of `index`.
+    That takes two batched calls for edges. Where `index` is in this process and holds
+    every node, only the seeds are read from the store; positions are those of the
+    index, and its statistics stay those of the whole graph. Otherwise the nodes are
+    read and indexed separately, and `index` gives each node's own score.
 
     Parameters
     ----------
     links
         At most this many edges of a node are read, the heaviest first.
     """
-    held = [
+    stored = [
         node.id for node in store.get(list(dict.fromkeys(seeds))) if node is not None
     ]
-    edges = (
-        {edge.identity: edge for edge in store.neighbors(held, limit=links)}
-        if held
+    edges_by_identity = (
+        {edge.identity: edge for edge in store.neighbors(stored, limit=links)}
+        if stored
         else {}
     )
-    near = _others(edges.values(), held)
+    near = _other_ends(edges_by_identity.values(), stored)
     onward = near if len(near) <= ONWARD else _best(index, query, near)
     if onward:
-        edges.update(
+        edges_by_identity.update(
             {edge.identity: edge for edge in store.neighbors(onward, limit=links)}
         )
-    found = list(edges.values())
-    ids = [*held, *_others(found, held)]
+    edges = list(edges_by_identity.values())
+    ids = [*stored, *_other_ends(edges, stored)]
     hybrid = index if isinstance(index, HybridIndex) else None
     if hybrid is not None and (hybrid.table.find(ids) >= 0).all():
-        graph = Graph(hybrid.table, EdgeTable.of(hybrid.table, found))
-        return Frontier(query, graph, hybrid, graph.nodes.find(held))
-    graph = fetch_graph(store, ids, found)
+        graph = Graph(hybrid.table, EdgeTable.of(hybrid.table, edges))
+        return Frontier(query, graph, hybrid, graph.nodes.find(stored))
+    graph = fetch_graph(store, ids, edges)
     table = graph.nodes
-    at = table.find(held)
-    at = at[at >= 0]
+    positions = table.find(stored)
+    positions = positions[positions >= 0]
     if hybrid is not None:
-        own = hybrid.lexical
-        around = BM25Index.build(
-            table, text=own.text, analyzer=own.analyzer, settings=own.settings
+        lexical = hybrid.lexical
+        subgraph_index = BM25Index.build(
+            table,
+            text=lexical.text,
+            analyzer=lexical.analyzer,
+            settings=lexical.settings,
         )
-        return Frontier(query, graph, HybridIndex(around), at)
-    around = BM25Index.build(table, text=_own_text(index))
+        return Frontier(query, graph, HybridIndex(subgraph_index), positions)
+    subgraph_index = BM25Index.build(table, text=_text_without_neighbors(index))
     return Frontier(
         query,
         graph,
-        HybridIndex(around),
-        at,
-        scores=_asked(index, query, table.ids.tolist()),
+        HybridIndex(subgraph_index),
+        positions,
+        scores=_index_scores(index, query, table.ids.tolist()),
     )
 
 
-def _own_text(index: TextIndex) -> NodeText:
-    """How an index elsewhere reads nodes, without the names of neighbours: each would
-    lead to more nodes to read.
+def _text_without_neighbors(index: TextIndex) -> NodeText:
+    """Return how an index reads nodes, without the names of neighbours.
+
+    Those would lead to more nodes to read.
     """
     texts = index.node_texts()
     return replace(texts[0], neighbors=0) if len(texts) == 1 else NodeText()
 
 
-def _others(edges: Iterable[Edge], ids: Sequence[str]) -> list[str]:
-    seen = set(ids)
+def _other_ends(edges: Iterable[Edge], ids: Sequence[str]) -> list[str]:
+    """Return the ends of edges that are not among `ids`, each once."""
+    excluded = set(ids)
     ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
-    return [end for end in ends if end not in seen]
+    return [end for end in ends if end not in excluded]
 
 
 def _best(index: TextIndex, query: str, ids: list[str]) -> list[str]:
-    scores = _asked(index, query, ids)
+    """Return the nodes with the highest scores of their own."""
+    scores = _index_scores(index, query, ids)
     if scores is None:
         return ids[:ONWARD]
     return [ids[i] for i in np.argsort(-scores, kind="stable")[:ONWARD].tolist()]
 
 
-def _asked(index: TextIndex, query: str, ids: list[str]) -> NDArray[np.float32] | None:
+def _index_scores(
+    index: TextIndex, query: str, ids: list[str]
+) -> NDArray[np.float32] | None:
+    """Return the index's scores of nodes, or `None` where it does not hold them all."""
     try:
         return min_max(np.asarray(index.score(query, ids), dtype=np.float32))
-    except InvalidInput:  # an index of some labels alone does not know them all
+    except InvalidInput:  # an index over some labels alone does not hold them all
         return None

@@ -1,4 +1,4 @@
-"""Triples: a linked pair, and a third node that says what the pair leaves out."""
+"""Triples: a linked pair, and a third node that covers what the pair leaves out."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from graphret.expansion.frontier import (
 from graphret.expansion.pairs import ScoredPairs, mention_weights
 from graphret.expansion.relations import NamedTerms
 
-# A third node's share of its pair's score where the text or row that joins the pair
-# names it too, and elsewhere; the weight of its own cosine; the middle node's share of
-# a triple's score; nodes with more links extend no pair.
+# A third node's share of its pair's score, where the text or row that joins the pair
+# names it too and elsewhere; the weight of its own cosine; the middle node's share of a
+# triple's score; the most links of a node that extends a pair.
 _KEEP_SAME, _KEEP, _THIRD_COSINE, _MIDDLE, _HUB = 0.8, 0.65, 0.1, 0.95, 100
 
 
@@ -46,13 +46,13 @@ def extend_pairs(
 ) -> Triples:
     """Return third nodes that extend the best pairs, then the nodes in the middle.
 
-    A triple scores a share of its pair's score times the strength of the link to the
-    third node, what the third node says beyond the pair, and its cosine.
+    A triple's score adds up a share of its pair's score times the strength of the link
+    to the third node, what that node covers beyond the pair, and its cosine.
 
     Parameters
     ----------
     names
-        What relations and labels say of the question, if anything.
+        The weights of the question's terms in relations and labels, if any.
     beam
         How many of the best pairs are extended.
     strength, phrases, mention_source_weight
@@ -62,26 +62,26 @@ def extend_pairs(
     """
     links, frontier = pairs.links, pairs.links.frontier
     best_first = np.lexsort((links.target, links.source, links.edges, -pairs.scores))
-    ways = _ways_onward(links, best_first[:beam], strength)
+    onward = _onward_edges(links, best_first[:beam], strength)
 
-    terms = term_weights(frontier, ways.third, ways.third_row, phrases)
+    terms = term_weights(frontier, onward.third, onward.third_row, phrases)
     if names is not None:
-        terms = names.added(terms, ways.edges, ways.third)
-    beyond_pair = np.maximum(terms - pairs.terms[ways.pair], 0).sum(axis=1)
-    cosines = frontier.index.dense_scores_at(frontier.query, ways.third)
-    keep = np.where(ways.same_row, _KEEP_SAME, _KEEP)
+        terms = names.added(terms, onward.edges, onward.third)
+    beyond_pair = np.maximum(terms - pairs.terms[onward.pair], 0).sum(axis=1)
+    cosines = frontier.index.dense_scores_at(frontier.query, onward.third)
+    keep = np.where(onward.same_row, _KEEP_SAME, _KEEP)
     naming = mention_weights(
-        frontier, ways.edges, ways.third_row, mention_source_weight
+        frontier, onward.edges, onward.third_row, mention_source_weight
     )
-    scores = np.where(ways.outward, 1, naming) * (
-        keep * pairs.scores[ways.pair] * ways.strength
+    scores = np.where(onward.outward, 1, naming) * (
+        keep * pairs.scores[onward.pair] * onward.strength
         + per_term * beyond_pair
         + _THIRD_COSINE * cosines
     )
     return Triples(
-        np.append(ways.third, ways.middle),
+        np.append(onward.third, onward.middle),
         np.append(scores, _MIDDLE * scores),
-        np.append(ways.edges, ways.edges),
+        np.append(onward.edges, onward.edges),
     )
 
 
@@ -114,16 +114,17 @@ class _Extensions:
 
     def take(self, chosen: Mask) -> _Extensions:
         """Return some of the edges."""
-        return _Extensions(*(getattr(self, one.name)[chosen] for one in fields(self)))
+        columns = (getattr(self, column.name) for column in fields(self))
+        return _Extensions(*(column[chosen] for column in columns))
 
 
-def _ways_onward(
+def _onward_edges(
     links: Links, beam: Positions, strength: Mapping[str, float]
 ) -> _Extensions:
-    """Return the edges that lead from some pairs to a third node, but not by a hub.
+    """Return the edges that lead from pairs to a third node, except through hubs.
 
-    A pair is left by both ends: by a row's own links where it is about a row, by any
-    where it is about the node.
+    They leave a pair at both ends: only the row's edges where an end is about a row,
+    all edges where it is about the node.
     """
     frontier, table = links.frontier, links.frontier.graph.edges
     pair = np.concatenate([beam, beam])
@@ -137,7 +138,7 @@ def _ways_onward(
     third_row = np.where(outward, table.target_row[edges], table.source_row[edges])
     same_row = outward & (end < len(beam))
     same_row &= table.source_row[edges] == links.source_row[pair[end]]
-    ways = _Extensions(
+    onward = _Extensions(
         pair=pair[end],
         middle=middle[end],
         edges=edges,
@@ -151,7 +152,7 @@ def _ways_onward(
     fits = (row[end] == NO_ROW) | (from_row == row[end])
     direction = 2 * end + outward
     n_links = np.bincount(direction[fits], minlength=2 * len(middle))[direction]
-    fits &= (n_links <= _HUB) & (ways.strength > 0)
-    fits &= ways.third != links.source[ways.pair]
-    fits &= ways.third != links.target[ways.pair]
-    return ways.take(fits)
+    fits &= (n_links <= _HUB) & (onward.strength > 0)
+    fits &= onward.third != links.source[onward.pair]
+    fits &= onward.third != links.target[onward.pair]
+    return onward.take(fits)

@@ -1,9 +1,9 @@
 """How much links count for a question: from nothing, which is hybrid search, to all.
 
-A question that one passage answers needs no links, and links would only bring what
-stands near the answer. So links count as far as linked nodes say more of the question
-than the best node by itself. A question that names one of the two, or a pair that is a
-row of a table with what it names, is no accident, and needs less of that.
+A question that one passage answers needs no links: they would only bring what lies near
+the answer. So links count as far as linked nodes cover more of the question than the
+best node by itself. Less is needed where the question names one of the two nodes, or
+the pair is a table row with the page it names: neither is an accident.
 docs/concepts/expansion.md has the measurements.
 """
 
@@ -24,7 +24,7 @@ _LEAST_GAIN, _BELOW_IF_EXPECTED, _SLOPE, _SURE = 0.06, 0.25, 0.2, 0.15
 
 
 def linked_gain(frontier: Frontier, linked: float, single: float) -> float:
-    """Return how much more of a question linked nodes say than one node.
+    """Return how much more of a question linked nodes cover than one node.
 
     Parameters
     ----------
@@ -35,16 +35,14 @@ def linked_gain(frontier: Frontier, linked: float, single: float) -> float:
     Returns
     -------
     float
-        The difference as a share of what a text could say of the question at most.
+        The difference as a share of the most that a text could cover.
     """
     ceiling = max(frontier.index.lexical.ceiling(frontier.query), 1e-9)
     return (linked - single) / ceiling
 
 
 class LinkTrust(NamedTuple):
-    """How much links count for a question, 0 … 1, and whether they may choose the first
-    hit.
-    """
+    """How much links count, 0 … 1, and whether they may choose the first hit."""
 
     share: float
     sure: bool
@@ -59,28 +57,28 @@ def trust_in_links(gain: float, *, expected: bool) -> LinkTrust:
         What `linked_gain` returns.
     expected
         Whether the question names one of the two nodes of its best pair, or that pair
-        is a row of a table with what it names.
+        is a table row with the page it names.
     """
     margin = _BELOW_IF_EXPECTED if expected else -_LEAST_GAIN
     share = float(np.clip((gain + margin) / _SLOPE, 0, 1))
     return LinkTrust(share, sure=share == 1 and gain >= _SURE)
 
 
-def names_one(question: str, names: list[str]) -> bool:
-    """Tell whether a question says one of some names, in full or without its brackets.
+def mentions_any(question: str, names: list[str]) -> bool:
+    """Tell whether a question says one of the names, in full or without its brackets.
 
-    A name of everyday words alone is said in passing, and so is one of a single word in
-    lower case: “pricing” is not the page “Pricing”. In a question that is all in lower
-    case nobody can tell, and it counts.
+    A name of everyday words alone does not count, nor does a single word in lower case:
+    “pricing” is not the page “Pricing”. In a question all in lower case nobody can
+    tell, so the word counts.
     """
-    said = f" {normalize_name(question)} "
+    normalized = f" {normalize_name(question)} "
     written = {
         word for word, start, _ in tokenize(question) if not question[start].islower()
     }
     has_case = question != question.lower()
     forms = (form for name in names for form in spoken_forms(name))
     return any(
-        f" {form} " in said
+        f" {form} " in normalized
         and is_informative(form.split(), STOP_WORDS)
         and (" " in form or form in written or not has_case)
         for form in forms

@@ -1,6 +1,4 @@
-"""A `Retrieval` explained: in the terminal, and as a page that needs nothing but a
-browser.
-"""
+"""Explain a `Retrieval`, in the terminal and as a self-contained page."""
 
 from graphret.explain.edge_pages import edge_page, write_edge_page
 from graphret.explain.pages import (

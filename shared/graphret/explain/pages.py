@@ -1,6 +1,6 @@
-"""Pages that need nothing but a browser: one for retrievals, one for a run of agents.
+"""Self-contained HTML pages: retrievals, runs of agents and evaluations.
 
-Templates escape every text, since what nodes say is not to be trusted, and a content
+Templates escape every text, since node text is not to be trusted, and a content
 security policy keeps a page from loading anything.
 """
 
@@ -23,8 +23,8 @@ from graphret.explain.words import (
     Lookup,
     Marker,
     evidence_row,
-    known_nodes,
     name_of,
+    nodes_of_hits,
     reasons,
     relevance_text,
     text_of,
@@ -38,10 +38,10 @@ _KINDS = 6
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A retrieval on the page, beside what flat search returns for the same question.
+    """A retrieval on the page, next to a flat search of the same question.
 
-    `gold` holds ids of right answers; `answer`, which is marked where texts hold it,
-    and `note` stand below the query.
+    `gold` holds ids of right answers. `answer`, which is marked in texts, and `note`
+    are shown below the query.
     """
 
     retrieval: Retrieval
@@ -53,8 +53,9 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A table of measures in percent: ``{row: {measure: value}}``, each row with all;
-    the row `best` is set off.
+    """A table of measures in percent, ``{row: {measure: value}}``.
+
+    All rows have the same measures; the row `best` is highlighted.
     """
 
     rows: Mapping[str, Mapping[str, float]]
@@ -70,14 +71,13 @@ def html_page(
     figures: Figures | None = None,
     lookup: Lookup | None = None,
 ) -> str:
-    """Return a page that draws one or several retrievals; the same input makes the same
-    page.
+    """Return a page that draws retrievals; the same input makes the same page.
 
-    It begins with its title, what leads to the rest, and figures. `lookup` finds the
-    nodes that edges come from where they are not among the hits.
+    It begins with the title, an introduction and figures. `lookup` finds the nodes at
+    the other ends of edges that are not among the hits.
     """
-    given = [panels] if isinstance(panels, Panel) else panels
-    shown = [_panel(panel, lookup) for panel in given]
+    listed = [panels] if isinstance(panels, Panel) else panels
+    shown = [_panel(panel, lookup) for panel in listed]
     return rendered(
         "retrieval.html", title=title, lead=lead, figures=figures, panels=shown
     )
@@ -92,7 +92,7 @@ def write_html(
     figures: Figures | None = None,
     lookup: Lookup | None = None,
 ) -> Path:
-    """Write `html_page` to a file, making its folder if need be; return its path."""
+    """Write `html_page` to a file in a folder made if missing; return its path."""
     page = html_page(panels, title=title, lead=lead, figures=figures, lookup=lookup)
     return written(path, page)
 
@@ -100,34 +100,35 @@ def write_html(
 def timeline_page(
     source: Source, *, title: str = "graphret", lookup: Lookup | None = None
 ) -> str:
-    """Return a page that shows what exploring agents did; the same input makes the same
-    page.
+    """Return a page of what exploring agents did; the same input makes the same page.
 
     Parameters
     ----------
     source
-        A trace, a retrieval of `Ark`, or a `ArkRun`.
+        A trace, a retrieval of `Ark`, or an `ArkRun`.
     lookup
-        Finds the nodes that were reached, for their names and texts; without it the
-        source has to tell.
+        Finds the nodes that were reached, for their names and texts; without it only
+        those in the source have them.
     """
     run = timeline(source)
-    known = run.known(lookup)
+    nodes = run.nodes_by_id(lookup)
     return rendered(
         "run.html",
         title=title,
         lead="",
         run=run,
-        names={id_: name_of(node) for id_, node in known.items()},
+        names={id_: name_of(node) for id_, node in nodes.items()},
         reached=run.reached(),
-        drawn=run_picture(run, known),
+        drawn=run_picture(run, nodes),
         words=runs,
     )
 
 
 def evaluation_page(result: Mapping[str, Any], *, title: str = "graphret") -> str:
-    """Return a page with plots and tables of what `graphret.evaluation.evaluate`
-    returned; the same input makes the same page.
+    """Return a page of an evaluation's plots and tables.
+
+    `result` is what `graphret.evaluation.evaluate` returned; the same input makes the
+    same page.
     """
     methods = list(result["recall"])
     hues = {
@@ -162,9 +163,7 @@ def evaluation_page(result: Mapping[str, Any], *, title: str = "graphret") -> st
 def write_evaluation(
     path: str | os.PathLike[str], result: Mapping[str, Any], *, title: str = "graphret"
 ) -> Path:
-    """Write `evaluation_page` to a file, making its folder if need be; return its
-    path.
-    """
+    """Write `evaluation_page` to a file as `write_html` does, and return its path."""
     return written(path, evaluation_page(result, title=title))
 
 
@@ -199,21 +198,17 @@ def _environment() -> Environment:
     )
 
 
-def rendered(template: str, **given: Any) -> str:
-    """Fill in a template; the texts come last, as filling it in numbers them."""
+def rendered(template: str, **variables: Any) -> str:
+    """Render a template; the texts come last, as rendering numbers them."""
     nodes: dict[str, tuple[int, Node]] = {}
     kinds: dict[str, int] = {}
 
     def number(node: Node) -> int:
-        """Return the number of a node whose text the page can show, entering it the
-        first time.
-        """
+        """Return the number of a node whose text the page shows."""
         return nodes.setdefault(node.id, (len(nodes), node))[0]
 
     def kind(node: Node) -> int:
-        """Return the colour of a node's label: the first six labels on a page have one
-        each.
-        """
+        """Return the colour of a node's label; six labels have one of their own."""
         return kinds.setdefault(node.label, len(kinds)) % _KINDS
 
     shown = {
@@ -226,46 +221,46 @@ def rendered(template: str, **given: Any) -> str:
     return (
         _environment()
         .get_template(template)
-        .render(**shown, number=number, kind=kind, **given)
+        .render(**shown, number=number, kind=kind, **variables)
     )
 
 
 def _record(node: Node) -> dict[str, Any]:
-    """Return what can be read of a node: its text, or the rows of a segment of
-    a table.
-    """
-    record, given = (
-        {"id": node.id, "name": name_of(node), "label": node.label},
-        node.properties,
-    )
-    if not isinstance(rows := given.get("table_rows"), list):
+    """Return the readable content of a node: its text, or a table segment's rows."""
+    properties = node.properties
+    record = {"id": node.id, "name": name_of(node), "label": node.label}
+    if not isinstance(rows := properties.get("table_rows"), list):
         return {**record, "text": text_of(node)[:_MAX_TEXT]}
     about = "\n\n".join(
-        str(given[name]) for name in ("introduction", "section_text") if given.get(name)
+        str(properties[name])
+        for name in ("introduction", "section_text")
+        if properties.get(name)
     )[:_MAX_TEXT]
     header, *rows = [
-        list(map(str, row)) for row in (given.get("table_header") or (), *rows)
+        list(map(str, row)) for row in (properties.get("table_header") or (), *rows)
     ]
     return {**record, "about": about, "header": header, "rows": rows}
 
 
 def _panel(panel: Panel, lookup: Lookup | None) -> dict[str, Any]:
     hits, flat = panel.retrieval.hits, panel.flat.hits if panel.flat else None
-    known = known_nodes([*hits, *(flat or ())], lookup)
-    kinds = {hit.id: {evidence.kind for evidence in hit.evidence} for hit in hits}
-    found = {
-        id_ for id_, own in kinds.items() if "seed" in own or own.isdisjoint(EDGES)
+    nodes = nodes_of_hits([*hits, *(flat or ())], lookup)
+    kinds_by_id = {hit.id: {evidence.kind for evidence in hit.evidence} for hit in hits}
+    by_question = {
+        id_
+        for id_, kinds in kinds_by_id.items()
+        if "seed" in kinds or kinds.isdisjoint(EDGES)
     }
     if flat is not None:
-        found = {hit.id for hit in flat[: len(hits)]}
+        by_question = {hit.id for hit in flat[: len(hits)]}
     marker = Marker(panel.retrieval.query, panel.answer)
     return {
         "panel": panel,
         "hits": hits,
         "flat": flat,
-        "found": found,
-        "known": known,
-        "drawn": retrieval_picture(hits, known, found),
+        "by_question": by_question,
+        "nodes": nodes,
+        "drawn": retrieval_picture(hits, nodes, by_question),
         "reasons": reasons,
         "row": evidence_row,
         "quote": lambda hit: marker.snippet(hit.node, row=evidence_row(hit)),

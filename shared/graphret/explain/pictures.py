@@ -1,6 +1,4 @@
-"""Where nodes and edges stand in a picture, always the same for the same input: columns
-of cards, and curves.
-"""
+"""Deterministic layout of nodes and edges: columns of cards, and curves."""
 
 from __future__ import annotations
 
@@ -14,20 +12,15 @@ from graphret.types import Hit, Node
 MOST_NODES, MOST_EDGES, MOST_COLUMNS = 60, 150, 6
 """The limits of the picture of a run."""
 
-_HEAD, _CARD, _GAP = (
-    28,
-    54,
-    14,
-)  # pixels: what is above the cards, the height of one, and what is between two
+# The heights in pixels of the space above the cards, a card, and the gap between two.
+_HEAD, _CARD, _GAP = 28, 54, 14
 EDGES = ("neighbor", "path")
-"""The kinds of evidence that edges are."""
+"""The kinds of evidence that are edges."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A node in a picture: its rank from 1 if it has one, its column, and how many
-    pixels are above it.
-    """
+    """A node in a picture: its rank from 1 if any, column, and top in pixels."""
 
     node: Node
     rank: int | None
@@ -37,8 +30,9 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An edge between two cards, by their numbers; `leads` where it is the first to one
-    from a column further left.
+    """An edge between two cards, by their numbers.
+
+    `leads` tells whether it is the first to its target from a column further left.
     """
 
     source: int
@@ -50,105 +44,105 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Cards, lines, where each column begins and how wide it is (in percent), and how
-    many nodes are not drawn.
+    """Cards and lines, the columns' left sides and width in percent, and `not_drawn`.
+
+    `not_drawn` is the number of nodes that are left out.
     """
 
     cards: Sequence[Card]
     lines: Sequence[Line]
     lefts: Sequence[float]
     width: float
-    others: int
+    not_drawn: int
 
     @property
     def height(self) -> int:
         """In pixels."""
         return max((card.top + _CARD + _GAP for card in self.cards), default=_HEAD)
 
-    def ways(self, at: int) -> list[str]:
-        """Return the edges by which a card was reached from its own column or one
-        further left.
-        """
+    def edges_to(self, at: int) -> list[str]:
+        """Return the edges to a card from its own column or one further left."""
         column = self.cards[at].column
-        ends = [(line, "→", line.source) for line in self.lines if line.target == at]
-        ends += [(line, "←", line.target) for line in self.lines if line.source == at]
-        ways = [
+        incident = [
+            (line, "→", line.source) for line in self.lines if line.target == at
+        ]
+        incident += [
+            (line, "←", line.target) for line in self.lines if line.source == at
+        ]
+        texts = [
             f"{arrow} {line.text}"
-            for line, arrow, other in ends
+            for line, arrow, other in incident
             if self.cards[other].column <= column
         ]
-        return list(dict.fromkeys(ways))
+        return list(dict.fromkeys(texts))
 
 
 def retrieval_picture(
-    hits: Sequence[Hit], known: Mapping[str, Node], found: Collection[str]
+    hits: Sequence[Hit], nodes: Mapping[str, Node], by_question: Collection[str]
 ) -> Picture:
     """Lay out hits, by rank, and the edges of their evidence.
 
-    What the question finds by itself, by id in `found`, stands on the left, and below
-    it nodes that are no hits but brought one; what edges brought stands on the right.
-    `known` has nodes by id, those at other ends of edges too.
+    On the left are the hits that the question found by itself, by id in `by_question`,
+    and below them nodes that are no hits but led to one; on the right are the hits that
+    edges led to. `nodes` has nodes by id, including those at other ends of edges.
     """
     ranks = {hit.id: rank for rank, hit in enumerate(hits, start=1)}
+    led_to_first = sorted(hits, key=lambda hit: hit.id in by_question)
     edges = [
         (
-            e.source,
-            edge_text(e.relation, e.properties),
-            e.target if e.kind == "path" and e.target else hit.id,
+            evidence.source,
+            edge_text(evidence.relation, evidence.properties),
+            evidence.target if evidence.kind == "path" and evidence.target else hit.id,
         )
-        for hit in sorted(
-            hits, key=lambda hit: hit.id in found
-        )  # edges that brought something first
-        for e in hit.evidence
-        if e.kind in EDGES and e.source
+        for hit in led_to_first
+        for evidence in hit.evidence
+        if evidence.kind in EDGES and evidence.source
     ]
     passed = dict.fromkeys(source for source, _, _ in edges if source not in ranks)
     columns = [
-        [id_ for id_ in ranks if id_ in found] + list(passed),
-        [id_ for id_ in ranks if id_ not in found],
+        [id_ for id_ in ranks if id_ in by_question] + list(passed),
+        [id_ for id_ in ranks if id_ not in by_question],
     ]
-    return _laid_out(columns, edges, known, ranks)
+    return _laid_out(columns, edges, nodes, ranks)
 
 
-def run_picture(run: Timeline, known: Mapping[str, Node]) -> Picture:
-    """Lay out the nodes that were explored or selected, and the edges shown among them.
+def run_picture(run: Timeline, nodes: Mapping[str, Node]) -> Picture:
+    """Lay out the nodes that were explored or selected, and the edges between them.
 
-    There is a column for each step away from what a search found.
+    There is a column for each step away from the nodes that a search found.
     """
-    found = run.reached()
+    reached = run.reached()
     ranks = {vote.id: rank for rank, vote in enumerate(run.ranking, start=1)}
     explored, selected = (
-        [id_ for id_ in found if getattr(found[id_], by)]
+        [id_ for id_ in reached if getattr(reached[id_], by)]
         for by in ("explored", "selected")
     )
     drawn = [
-        id_ for id_ in dict.fromkeys([*explored, *ranks, *selected]) if id_ in found
+        id_ for id_ in dict.fromkeys([*explored, *ranks, *selected]) if id_ in reached
     ][:MOST_NODES]
     columns: dict[int, list[str]] = {}
     for id_ in sorted(drawn, key=lambda id_: ranks.get(id_, len(ranks) + 1)):
-        columns.setdefault(min(found[id_].depth, MOST_COLUMNS - 1), []).append(id_)
+        columns.setdefault(min(reached[id_].depth, MOST_COLUMNS - 1), []).append(id_)
     return _laid_out(
         [ids for _, ids in sorted(columns.items())],
         run.edges,
-        known,
+        nodes,
         ranks,
-        len(found) - len(drawn),
+        len(reached) - len(drawn),
     )
 
 
 def _laid_out(
     columns: Sequence[Sequence[str]],
     edges: Iterable[tuple[str, str, str]],
-    known: Mapping[str, Node],
+    nodes: Mapping[str, Node],
     ranks: Mapping[str, int],
-    others: int = 0,
+    not_drawn: int = 0,
 ) -> Picture:
-    """Place nodes in columns from top to bottom, and draw each edge between two of them
-    once.
-    """
+    """Place nodes in columns from top to bottom, and draw each edge once."""
     cards = [
         Card(
-            known.get(id_) or Node(id_, ()),
+            nodes.get(id_) or Node(id_, ()),
             ranks.get(id_),
             column,
             _HEAD + slot * (_CARD + _GAP),
@@ -162,12 +156,9 @@ def _laid_out(
     lefts = [margin + i * (100 - 2 * margin - width) / max(1, n - 1) for i in range(n)]
 
     def path(a: Card, b: Card) -> str:
-        """Return the curve from one card to another, out of the sides that face each
-        other.
-        """
-        beside = (
-            0 < a.column == n - 1 if a.column == b.column else a.column < b.column
-        )  # leaves the first on the right
+        """Return the curve from one card to another, between their facing sides."""
+        # It leaves the first card on the right.
+        beside = 0 < a.column == n - 1 if a.column == b.column else a.column < b.column
         x, z = (
             lefts[a.column] + width * beside,
             lefts[b.column] + width * (a.column > b.column),
@@ -195,4 +186,4 @@ def _laid_out(
             leads = target not in led and a.column < b.column
             led.add(target)
             lines[edge] = Line(place[source], place[target], text, path(a, b), leads)
-    return Picture(cards, list(lines.values()), lefts, width, others)
+    return Picture(cards, list(lines.values()), lefts, width, not_drawn)

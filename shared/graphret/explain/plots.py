@@ -1,6 +1,4 @@
-"""Plots of an evaluation, as shapes that a page draws: bars with intervals, curves of
-recall, and quality against time.
-"""
+"""Plots of an evaluation as shapes: bars, recall curves, and quality against time."""
 
 from __future__ import annotations
 
@@ -8,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-#: The size of a plot, and where its axes are, in units of its view.
+#: The size of a plot, and the places of its axes, in units of its view.
 WIDTH, HEIGHT = 1000, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 980, 16, 300
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A value of a method in percent, as a bar with the interval that it lies in."""
+    """A method's value in percent, as a bar with its interval."""
 
     method: str
     measure: str
@@ -49,7 +47,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A method as a dot, with what it stands for in words."""
+    """A method as a dot, with its meaning in words."""
 
     method: str
     x: float
@@ -58,7 +56,7 @@ class Dot:
 
 
 def height_of(share: float) -> float:
-    """Return where a value in percent lies on the vertical axis."""
+    """Return the place of a value in percent on the vertical axis."""
     return _BOTTOM - (_BOTTOM - _TOP) * min(max(share, 0.0), 100.0) / 100
 
 
@@ -67,25 +65,25 @@ def bars(
 ) -> list[Bar]:
     """Return a group of bars for each measure, a bar for each method.
 
-    `rows` has of each method and measure ``gain``, ``low`` and ``high`` in percent.
+    `rows` has ``gain``, ``low`` and ``high`` in percent by method and measure.
     """
     group = (_RIGHT - _LEFT) / max(1, len(measures))
     width = 0.86 * group / max(1, len(rows))
     drawn = []
     for place, measure in enumerate(measures):
-        left = _LEFT + place * group + 0.07 * group
+        group_left = _LEFT + place * group + 0.07 * group
         for number, (method, row) in enumerate(rows.items()):
-            about = row[measure]
+            interval = row[measure]
             drawn.append(
                 Bar(
                     method,
                     measure,
-                    about["gain"],
-                    left + number * width,
+                    interval["gain"],
+                    group_left + number * width,
                     0.88 * width,
-                    height_of(about["gain"]),
-                    height_of(about["low"]),
-                    height_of(about["high"]),
+                    height_of(interval["gain"]),
+                    height_of(interval["low"]),
+                    height_of(interval["high"]),
                 )
             )
     return drawn
@@ -106,9 +104,7 @@ def curves(recall: Mapping[str, Sequence[float]]) -> list[Curve]:
 
 
 def dots(rows: Mapping[str, Mapping[str, float]], measure: str) -> list[Dot]:
-    """Return each method by its seconds a question, on a logarithmic axis, and by a
-    measure.
-    """
+    """Return each method by its seconds a question, logarithmic, and a measure."""
     seconds = {method: max(row["seconds"], 1e-4) for method, row in rows.items()}
     low = math.log10(min(seconds.values()))
     span = max(math.log10(max(seconds.values())) - low, 1e-9)
@@ -124,17 +120,17 @@ def dots(rows: Mapping[str, Mapping[str, float]], measure: str) -> list[Dot]:
 
 
 def centers(labels: Sequence[str]) -> list[tuple[float, str]]:
-    """Return where the labels of equal parts of the horizontal axis stand."""
+    """Return the places of labels for equal parts of the horizontal axis."""
     part = (_RIGHT - _LEFT) / len(labels)
     return [(_LEFT + (n + 0.5) * part, label) for n, label in enumerate(labels)]
 
 
 def ticks(most: int) -> list[tuple[float, str]]:
-    """Return where 1, 5, 10, … stand below the curves of recall."""
+    """Return the places of 1, 5, 10, … below the recall curves."""
     shown = [k for k in range(1, most + 1) if k == 1 or k % 5 == 0]
     return [(_along((k - 1) / max(1, most - 1)), str(k)) for k in shown]
 
 
 def _along(share: float) -> float:
-    """Return where a share of the horizontal axis lies, a little inside its ends."""
+    """Return the place of a share of the horizontal axis, a little inside its ends."""
     return _LEFT + 12 + (_RIGHT - _LEFT - 24) * share

@@ -1,6 +1,4 @@
-"""What exploring agents did, read from a trace: lanes of steps on one clock, the vote,
-and the nodes reached.
-"""
+"""Read what exploring agents did from a trace: their steps, vote and reached nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from graphret.ark.prompt import FINISH, SELECT
 from graphret.ark.run import ArkRun
 from graphret.ark.session import CallRecord, StepRecord
 from graphret.explain.words import Lookup
-from graphret.fusion import Vote
+from graphret.fusion import VotedNode
 from graphret.trace import Stage, Trace
 from graphret.types import Node, Retrieval
 
@@ -48,25 +46,20 @@ class Lane:
     error: str = ""
 
     def add(self, step: str | None, details: Mapping[str, Any]) -> None:
-        """Take what a stage has of a step, by its number, or of the agent as a
-        whole.
-        """
+        """Add the details of a step, by its number, or of the whole agent."""
         if step is None:
             self.model, self.stop, self.error = (
                 str(details.get(name) or "") for name in ("model", "stop", "error")
             )
             self.selection = details.get("selected") or self.selection
             return
-        known = {
+        fields = {
             name: details[name]
             for name in StepRecord.__dataclass_fields__
             if name in details
         }
-        self.steps.append(
-            StepRecord.from_dict(
-                known | {"number": int(step), "seconds": details["model_seconds"]}
-            )
-        )
+        fields |= {"number": int(step), "seconds": details["model_seconds"]}
+        self.steps.append(StepRecord.from_dict(fields))
         self.selection += details.get("selected", ())
 
     @property
@@ -80,14 +73,13 @@ class Lane:
 
     @property
     def stopped(self) -> str:
-        said = _STOPS.get(self.stop, self.stop or "did not stop")
-        return f"{said}: {self.error}" if self.error else said
+        """Why it stopped, in words."""
+        reason = _STOPS.get(self.stop, self.stop or "did not stop")
+        return f"{reason}: {self.error}" if self.error else reason
 
     @property
     def spent(self) -> str:
-        """What it spent, in words; the seconds of calls that ran at once are
-        added up.
-        """
+        """What it spent, in words; the seconds of parallel calls are added up."""
         model, tools = (
             sum(step.seconds for step in self.steps),
             sum(call.seconds for call in self.calls),
@@ -99,25 +91,25 @@ class Lane:
 
     @property
     def spans(self) -> list[tuple[StepRecord, float, float, float]]:
-        """Each step with when its model began, when it had replied and when its tools
-        were done, in the run's seconds.
+        """Each step with the seconds at which its model began and replied, tools ended.
 
-        Calls that ran at once are drawn one after the other, within the step.
+        Parallel calls are drawn one after the other, within the step.
         """
-        ends = [*(step.started for step in self.steps[1:]), float("inf")]
+        next_starts = [*(step.started for step in self.steps[1:]), float("inf")]
         spans = [
             (step, step.started, step.started + step.seconds) for step in self.steps
         ]
         return [
-            (*span, max(span[2], min(span[0].ended, end)))
-            for span, end in zip(spans, ends, strict=True)
+            (*span, max(span[2], min(span[0].ended, next_start)))
+            for span, next_start in zip(spans, next_starts, strict=True)
         ]
 
 
 @dataclass(slots=True)
 class ReachedNode:
-    """A node that agents came to, its edges from what a search found, and who saw,
-    explored and selected it.
+    """A node that agents saw, and which agents explored and selected it.
+
+    `depth` is its distance in edges from the nodes that a search found.
     """
 
     depth: int = 0
@@ -128,15 +120,14 @@ class ReachedNode:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A run of exploring agents; without lanes where a trace has none.
+    """A run of exploring agents; without lanes if the trace has none.
 
-    `notes` are the degradations, `nodes` those that its source tells more of than their
-    ids.
+    `notes` are the degradations, `nodes` those that the source has more of than ids.
     """
 
     question: str = ""
     lanes: Sequence[Lane] = ()
-    ranking: Sequence[Vote] = ()
+    ranking: Sequence[VotedNode] = ()
     seconds: float = 0.0
     notes: Sequence[str] = ()
     nodes: Mapping[str, Node] = field(default_factory=dict)
@@ -170,47 +161,51 @@ class Timeline:
 
     def reached(self) -> dict[str, ReachedNode]:
         """Return the nodes that tools showed or agents selected, by id."""
-        found: defaultdict[str, ReachedNode] = defaultdict(ReachedNode)
-        ways: defaultdict[str | None, list[str]] = defaultdict(
-            list
-        )  # None is where a search begins
+        reached: defaultdict[str, ReachedNode] = defaultdict(ReachedNode)
+        # The nodes shown by the node that was explored, `None` for a search.
+        shown_from: defaultdict[str | None, list[str]] = defaultdict(list)
         for lane in self.lanes:
             for call in lane.looks:
                 for id_ in call.nodes:
-                    found[id_].agents.add(lane.agent)
+                    reached[id_].agents.add(lane.agent)
                 if call.explored is not None:
-                    found[call.explored].explored.add(lane.agent)
-                ways[call.explored] += call.nodes
+                    reached[call.explored].explored.add(lane.agent)
+                shown_from[call.explored] += call.nodes
             for id_ in lane.selection:
-                found[id_].selected.add(lane.agent)
-        led = {id_ for start, nodes in ways.items() for id_ in nodes if id_ != start}
-        frontier = list(
-            dict.fromkeys(
-                [*ways[None], *(start for start in ways if start and start not in led)]
-            )
-        )
-        depths = dict.fromkeys(frontier, 0)
-        for start in frontier:  # which grows
-            for id_ in ways.get(start, ()):
-                if id_ not in depths:
-                    depths[id_] = found[id_].depth = depths[start] + 1
-                    frontier.append(id_)
-        return dict(found)
+                reached[id_].selected.add(lane.agent)
+        for id_, depth in _depths(shown_from).items():
+            if depth:
+                reached[id_].depth = depth
+        return dict(reached)
 
-    def known(self, lookup: Lookup | None = None) -> dict[str, Node]:
-        """Return every node that the timeline is about: as `lookup` or its source has
-        it, or its id alone.
-        """
+    def nodes_by_id(self, lookup: Lookup | None = None) -> dict[str, Node]:
+        """Return every node of the timeline, from `lookup`, its source, or as an id."""
         ids = dict.fromkeys([*self.reached(), *(vote.id for vote in self.ranking)])
-        found = lookup(list(filter(None, ids))) if lookup else {}
+        looked_up = lookup(list(filter(None, ids))) if lookup else {}
         return {
-            id_: found.get(id_) or self.nodes.get(id_) or Node(id_, ()) for id_ in ids
+            id_: looked_up.get(id_) or self.nodes.get(id_) or Node(id_, ())
+            for id_ in ids
         }
 
 
+def _depths(shown_from: Mapping[str | None, Sequence[str]]) -> dict[str, int]:
+    """Return the distance of each node from a search, or from a first explored node."""
+    led_to = {id_ for start, ids in shown_from.items() for id_ in ids if id_ != start}
+    roots = [start for start in shown_from if start and start not in led_to]
+    frontier = list(dict.fromkeys([*shown_from.get(None, ()), *roots]))
+    depths = dict.fromkeys(frontier, 0)
+    for start in frontier:  # grows in the loop
+        for id_ in shown_from.get(start, ()):
+            if id_ not in depths:
+                depths[id_] = depths[start] + 1
+                frontier.append(id_)
+    return depths
+
+
 def timeline(source: Source) -> Timeline:
-    """Read a timeline from a trace, a retrieval or a recorded run; that of the first
-    run, where a trace has several.
+    """Read a timeline from a trace, a retrieval or a recorded run.
+
+    Of several runs in a trace it is that of the first.
     """
     trace, question, nodes = (
         source if isinstance(source, Trace) else source.trace,
@@ -221,58 +216,51 @@ def timeline(source: Source) -> Timeline:
         question, nodes = source.question, _shown_nodes(source)
     elif isinstance(source, Retrieval):
         question, nodes = source.query, {hit.id: hit.node for hit in source.hits}
-    found = [
+    agent_stages = [
         (stage, match)
         for stage in trace.stages
         if (match := _AGENT.fullmatch(stage.name))
     ]
-    prefix = found[0][1]["prefix"] if found else ""
+    prefix = agent_stages[0][1]["prefix"] if agent_stages else ""
     lanes: dict[int, Lane] = {}
-    for stage, match in found:
+    for stage, match in agent_stages:
         if match["prefix"] == prefix:
             agent = int(match["agent"])
             lanes.setdefault(agent, Lane(agent)).add(match["step"], stage.details)
-    named = {stage.name.removeprefix(prefix): stage for stage in reversed(trace.stages)}
-    vote = named.get("vote", Stage("vote")).details
+    stages = {
+        stage.name.removeprefix(prefix): stage for stage in reversed(trace.stages)
+    }
+    details = stages.get("vote", Stage("vote")).details
     return Timeline(
         question,
         [lane for _, lane in sorted(lanes.items())],
         [
-            Vote(one["id"], tuple(one["voters"]), one["position"])
-            for one in vote.get("ranking", ())
+            VotedNode(vote["id"], tuple(vote["voters"]), vote["position"])
+            for vote in details.get("ranking", ())
         ],
-        named.get("explore", Stage("explore")).seconds,
+        stages.get("explore", Stage("explore")).seconds,
         [fallback_text(stage) for stage in trace.fallbacks],
         nodes,
     )
 
 
 def _shown_nodes(run: ArkRun) -> dict[str, Node]:
-    """Return the nodes of a run as its tools showed them (a JSON object a
-    line), by id.
-    """
+    """Return the nodes of a run by id, from its tools' lines of JSON objects."""
     nodes: dict[str, Node] = {}
     answers = [
         message.content
-        for one in run.sessions
-        for message in one.messages
+        for session in run.sessions
+        for message in session.messages
         if message.role == "tool"
     ]
     for line in "\n".join(answers).split("\n"):
         with suppress(ValueError):  # a text that was cut
             if line.startswith('{"id"'):
-                given = json.loads(line)
-                kind = given.get("type", [])
+                fields = json.loads(line)
+                kind = fields.get("type", [])
                 labels = tuple(kind) if isinstance(kind, list) else (kind,)
-                nodes.setdefault(
-                    given["id"],
-                    Node(
-                        given["id"],
-                        labels,
-                        given.get("name", ""),
-                        given.get("text", ""),
-                    ),
-                )
+                name, text = fields.get("name", ""), fields.get("text", "")
+                nodes.setdefault(fields["id"], Node(fields["id"], labels, name, text))
     return nodes
 
 
@@ -280,20 +268,19 @@ def _shown_nodes(run: ArkRun) -> dict[str, Node]:
 
 
 def call_text(call: CallRecord) -> str:
+    """Return a call with its arguments, shortened, without those that are `None`."""
     if not isinstance(call.arguments, Mapping):
         return f"{call.tool} {shortened(str(call.arguments))}"
-    given = {name: value for name, value in call.arguments.items() if value is not None}
     shown = (
         f"{name}={shortened(json.dumps(value, ensure_ascii=False))}"
-        for name, value in given.items()
+        for name, value in call.arguments.items()
+        if value is not None
     )
     return f"{call.tool}({', '.join(shown)})"
 
 
 def outcome_text(call: CallRecord) -> str:
-    """Return what came of a call in a few words: how many nodes of how many, or that it
-    could not be run.
-    """
+    """Return the outcome of a call in a few words, such as the nodes shown."""
     if call.failed:
         stopped = call.error and not call.tokens and not call.seconds
         return (
@@ -305,29 +292,27 @@ def outcome_text(call: CallRecord) -> str:
         return "from memory"
     if call.tool == FINISH:
         return ""
-    said = (
+    count = (
         f"{call.shown} of {call.total}" if call.total > call.shown else str(call.shown)
     )
-    return said + (" selected" if call.tool == SELECT else " shown")
+    return count + (" selected" if call.tool == SELECT else " shown")
 
 
 def trouble_text(step: StepRecord) -> str:
-    """Return why a step's request brought no reply, or one that was cut off; nothing
-    where it brought a whole one.
-    """
+    """Return why a step has no reply, or one that was cut off, or an empty string."""
     if step.error:
         return f"no reply: {step.error}"
     return f"the reply was cut off: {step.finish_reason}" if step.finish_reason else ""
 
 
 def names_text(ids: Sequence[str], names: Mapping[str, str], most: int = 12) -> str:
-    """Return the names of the first nodes and how many more there are."""
+    """Return the names of the first nodes, and the number of further ones."""
     more = f" + {len(ids) - most} more" if len(ids) > most else ""
     return "; ".join(shortened(names.get(id_, id_)) for id_ in ids[:most]) + more
 
 
 def times_text(step: StepRecord) -> str:
-    """Return when a step began, how long it took and what it spent."""
+    """Return a step's start, duration and tokens, in words."""
     tools = duration(sum(call.seconds for call in step.calls))
     spent = counted(step.tokens, "token")
     return (
@@ -337,7 +322,7 @@ def times_text(step: StepRecord) -> str:
 
 
 def spent_text(steps: Sequence[StepRecord]) -> str:
-    """Return how many steps and calls there were, and the tokens."""
+    """Return the numbers of steps, calls and tokens, in words."""
     calls, tokens = (
         sum(len(step.calls) for step in steps),
         sum(step.tokens for step in steps),
@@ -357,9 +342,10 @@ def duration(seconds: float) -> str:
 
 
 def fallback_text(stage: Stage) -> str:
-    given = stage.details
-    said = str(given.get("error") or given.get("reason") or given)
-    return f"{given['failed']}: {said}" if given.get("failed") else said
+    """Return which part failed, and why."""
+    details = stage.details
+    reason = str(details.get("error") or details.get("reason") or details)
+    return f"{details['failed']}: {reason}" if details.get("failed") else reason
 
 
 def shortened(text: str) -> str:

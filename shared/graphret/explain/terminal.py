@@ -22,20 +22,18 @@ from graphret.explain.words import (
 )
 from graphret.types import Retrieval
 
-_NAMES, _VOTES = 4, 10  # that are shown: of what a call brought, and of the vote
+_NAMES, _VOTES = 4, 10  # how many names of a call, and how many votes, are shown
 _STOPS = {"finished": "green", "settled": "green", "failed": "red", "cancelled": "red"}
 _MARKS = {"seed": "•", "neighbor": "↳", "fill": "·"}
-# What moves the cursor or turns the direction of writing, but for the line break; and
-# what no encoding can hold.
+# Characters that move the cursor, except the line break, or turn the direction of
+# writing, and those that no encoding has.
 _UNSEEN = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 class Plain:
-    """What rich prints, without the characters that steer a terminal: texts are data,
-    whoever wrote them.
-    """
+    """Prints with rich, without control characters, as texts are untrusted."""
 
     def __init__(self, shown: RenderableType) -> None:
         self.shown = shown
@@ -50,15 +48,14 @@ class Plain:
 def render(
     retrieval: Retrieval, *, gold: Collection[str] = (), answer: str = ""
 ) -> RenderableType:
-    """Return a retrieval as something that rich prints: rank, kind, name, relevance,
-    why, and a marked snippet.
+    """Return a retrieval for rich to print: rank, name, relevance, reasons, snippet.
 
     Parameters
     ----------
     gold
         Ids of right answers, which get a star.
     answer
-        Is marked where it stands in a text word for word.
+        Is marked where a text has it word for word.
     """
     table = Table.grid(padding=(0, 1))
     table.add_column(justify="right", style="dim", no_wrap=True)
@@ -97,21 +94,20 @@ def render(
 def render_timeline(
     source: Source, lookup: Lookup | None = None, *, steps: bool = True
 ) -> RenderableType:
-    """Return what exploring agents did as something that rich prints: each agent, its
-    steps, and the vote.
+    """Return a run of agents for rich to print: each agent, its steps, and the vote.
 
     Parameters
     ----------
     source
-        A trace, a retrieval of `Ark`, or a `ArkRun`.
+        A trace, a retrieval of `Ark`, or an `ArkRun`.
     lookup
-        Finds the nodes that were reached, for their names; without it they are called
-        what the source calls them.
+        Finds the nodes that were reached, for their names; without it the names are
+        those in the source.
     steps
-        Whether each step is shown with its calls and what came back.
+        Whether each step is shown with its calls and their outcomes.
     """
     run = timeline(source)
-    names = {id_: name_of(node) for id_, node in run.known(lookup).items()}
+    names = {id_: name_of(node) for id_, node in run.nodes_by_id(lookup).items()}
     lanes = Table.grid(padding=(0, 2))
     for lane in run.lanes:
         stopped = Text(lane.stopped, _STOPS.get(lane.stop, "yellow"))
@@ -134,9 +130,12 @@ def _steps(lane: Lane, names: Mapping[str, str]) -> RenderableType:
                 f"\n    {runs.call_text(call)}",
                 "not bold red" if call.failed else "not bold default",
             )
-            came = [runs.outcome_text(call), runs.names_text(call.nodes, names, _NAMES)]
-            if said := ": ".join(filter(None, came)):
-                out.append(f" → {said}", "not bold dim")
+            parts = [
+                runs.outcome_text(call),
+                runs.names_text(call.nodes, names, _NAMES),
+            ]
+            if outcome := ": ".join(filter(None, parts)):
+                out.append(f" → {outcome}", "not bold dim")
     return out
 
 

@@ -1,4 +1,4 @@
-"""A hit in words: why it is there, and the part of it that speaks to the question."""
+"""A hit in words: why it was found, and the part of it that fits the question."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from graphret.stores.base import GraphStore
 from graphret.text import normalize_name, tokenize
 from graphret.types import ROW_KEYS, Evidence, Hit, Node
 
-#: A stretch of text, and whether it is a word of the question, or the answer in
+#: A piece of text, and whether it is marked: a word of the question, or the answer in
 #: guillemets.
 Piece: TypeAlias = tuple[str, bool]
-#: Finds nodes by their ids; ids that it does not know are left out.
+#: Finds nodes by their ids; unknown ids are left out.
 Lookup: TypeAlias = Callable[[Sequence[str]], Mapping[str, Node]]
 
-#: What the number beside a hit is.
+#: What the number next to a hit means.
 RELEVANCE = (
     "relevance, 0 … 1: how much of the question a hit answers; it can be compared"
     " between questions and methods"
 )
 _SNIPPET = 220  # characters
 _NAMES_SHOWN = 3
-#: What Markdown may be recognized by; a text with none of it needs no parser.
+#: Signs of Markdown; a text with none of them needs no parser.
 _MARKDOWN = re.compile(r"[*_`#\[|\\]|^ {0,3}[>+-]", re.MULTILINE)
 
 
@@ -55,73 +55,71 @@ def _reason(evidence: Evidence) -> str:
 
 
 def edge_text(relation: str | None, properties: Mapping[str, Any]) -> str:
-    """Return the edge of an `Evidence` in a few words: its relation, and what it knows.
+    """Return an edge in a few words: its relation, and what its properties say.
 
     Examples
     --------
     >>> edge_text("MENTIONS", {"kind": "exact", "name": "Ann Ames", "column":
     "Director", "source_row": 3}) 'MENTIONS “Ann Ames” · row 3 · column “Director”'
     """
-    said = [relation or "LINK"]
+    parts = [relation or "LINK"]
     if isinstance(name := properties.get("name"), str) and name:
-        said[0] += f" “{name}”"
+        parts[0] += f" “{name}”"
     if isinstance(
         shared := properties.get("shared_entities") or properties.get("entities"), list
     ):
-        said.append("both name " + _quoted(shared))
+        parts.append("both name " + _quoted(shared))
     if rows := [
         str(row) for key in ROW_KEYS if isinstance(row := properties.get(key), int)
     ]:
-        said.append(f"row{'s' * (len(rows) > 1)} {' = '.join(rows)}")
+        parts.append(f"row{'s' * (len(rows) > 1)} {' = '.join(rows)}")
     if isinstance(column := properties.get("column"), str) and column:
-        said.append(f"column “{column}”")
+        parts.append(f"column “{column}”")
     if isinstance(columns := properties.get("columns"), list):
         pairs = [
-            one if isinstance(one, str) else " = ".join(dict.fromkeys(map(str, one)))
-            for one in columns
+            pair if isinstance(pair, str) else " = ".join(dict.fromkeys(map(str, pair)))
+            for pair in columns
         ]
-        said.append("columns " + _quoted(pairs))
+        parts.append("columns " + _quoted(pairs))
     if isinstance(signals := properties.get("signals"), Mapping) and signals:
-        said.append(
+        parts.append(
             ", ".join(
                 f"{str(name).replace('_', ' ')} {value:.2f}"
                 for name, value in signals.items()
             )
         )
-    return " · ".join(said)
+    return " · ".join(parts)
 
 
 def _quoted(names: Sequence[Any]) -> str:
-    return ", ".join(f"“{one}”" for one in names[:_NAMES_SHOWN])
+    return ", ".join(f"“{name}”" for name in names[:_NAMES_SHOWN])
 
 
 class Marker:
-    """Marks the words of a question in texts, inflected forms among them, and cuts
-    texts to where they are.
+    """Marks the words of a question in texts, also inflected, and cuts snippets there.
 
     Parameters
     ----------
     question
         Its stop words are not marked.
     answer
-        Is marked «so» where it stands in a text word for word, in any case, and texts
-        are cut to it first.
+        Is marked «so» where a text has it word for word, in any case; snippets prefer
+        it.
     """
 
     def __init__(self, question: str, answer: str = "") -> None:
         self._analyzer = Analyzer()
         self._terms = frozenset(self._analyzer.of_query(question))
-        literal = (
-            r"\s+".join(map(re.escape, answer.split())) or "(?!)"
-        )  # which is nowhere
+        # Without an answer the pattern matches nowhere.
+        literal = r"\s+".join(map(re.escape, answer.split())) or "(?!)"
         self._answer = re.compile(rf"(?<!\w){literal}(?!\w)", re.IGNORECASE)
 
     def answered(self, node: Node) -> bool:
-        """Whether the name or the text of a node holds the answer word for word."""
+        """Whether the name or the text of a node has the answer word for word."""
         return any(map(self._answer.search, (node.name, text_of(node))))
 
     def pieces(self, text: str) -> list[Piece]:
-        """Return a text in pieces, the words of the question marked, and the answer."""
+        """Return a text in pieces, with the question's words and the answer marked."""
         answers = [match.span() for match in self._answer.finditer(text)]
         within = {at for start, end in answers for at in range(start, end)}
         words = [place for place in self._places(text) if place[0] not in within]
@@ -136,11 +134,10 @@ class Marker:
         return [piece for piece in (*out, (text[done:], False)) if piece[0]]
 
     def snippet(self, node: Node, *, row: int | None = None) -> list[Piece]:
-        """Return the part of a node that says most of the question, marked, of about
-        220 characters.
+        """Return the 220 characters of a node that fit the question best, marked.
 
-        `row` is the row of a table segment that an edge is about, from 0: shown unless
-        another says more.
+        `row` is the row of a table segment that an edge is about, from 0; it is shown
+        unless another row fits better.
         """
         rows = node.properties.get("table_rows")
         if not isinstance(rows, list) or not rows:
@@ -150,7 +147,7 @@ class Marker:
             texts = [_row_text(header, cells) for cells in rows]
             best = max(
                 range(len(rows)),
-                key=lambda i: (self._says(texts[i])[0], i == row, self._says(texts[i])),
+                key=lambda i: (self._fit(texts[i])[0], i == row, self._fit(texts[i])),
             )
             text = texts[best]
         return self.pieces(self._window(text))
@@ -162,8 +159,8 @@ class Marker:
             if any(term in self._terms for term in self._analyzer(word))
         ]
 
-    def _says(self, text: str) -> tuple[bool, int]:
-        """Whether a text says the answer, and how many words of the question."""
+    def _fit(self, text: str) -> tuple[bool, int]:
+        """Return whether a text has the answer, and how many words of the question."""
         return self._answer.search(text) is not None, len(
             self._terms.intersection(self._analyzer(text))
         )
@@ -177,15 +174,13 @@ class Marker:
             0,
             *(max(0, min(place - width // 5, len(text) - width)) for place in places),
         ]
-        start = max(starts, key=lambda s: (*self._says(text[s : s + width]), -s))
+        start = max(starts, key=lambda s: (*self._fit(text[s : s + width]), -s))
         start = 0 if not start else text.find(" ", start) + 1
         return ("… " if start else "") + _shortened(text[start:])
 
 
 def text_of(node: Node) -> str:
-    """Return the text of a node, or that of its properties where it has none: graphs of
-    others keep it there.
-    """
+    """Return the text of a node or, as in other people's graphs, of its properties."""
     lists = {
         name: value if isinstance(value, list) else [value]
         for name, value in sorted(node.properties.items())
@@ -193,20 +188,21 @@ def text_of(node: Node) -> str:
     texts = [
         name
         for name, value in lists.items()
-        if value and all(isinstance(one, str) for one in value)
+        if value and all(isinstance(part, str) for part in value)
     ]
     return node.text or NodeText(properties=tuple(texts)).text(replace(node, name=""))
 
 
 def without_markdown(text: str) -> str:
-    """Return what a text says, without the marks of Markdown and the targets of its
-    links; numbers of lists, code and HTML stay as they are.
+    """Return a text without Markdown's marks and link targets.
+
+    Numbers of lists, code and HTML stay as they are.
     """
     if not _MARKDOWN.search(text):
         return text
     lines = []
     for token in _markdown_parser().parse(text):
-        if token.type == "list_item_open":  # which has a number in a numbered list
+        if token.type == "list_item_open":  # it has the number in a numbered list
             lines.append(token.info + token.markup if token.info else "")
         elif token.type == "inline":
             lines.append("".join(map(_inline_text, token.children or ())))
@@ -234,47 +230,43 @@ def store_lookup(store: GraphStore) -> Lookup:
     return lambda ids: {node.id: node for node in store.get(ids) if node is not None}
 
 
-def known_nodes(hits: Iterable[Hit], lookup: Lookup | None = None) -> dict[str, Node]:
+def nodes_of_hits(hits: Iterable[Hit], lookup: Lookup | None = None) -> dict[str, Node]:
     """Return the nodes of hits and those at the other ends of their edges, by id."""
     hits = list(hits)
-    known = {hit.id: hit.node for hit in hits}
-    wanted = dict.fromkeys(
-        e.source
+    hit_nodes = {hit.id: hit.node for hit in hits}
+    other_ends = dict.fromkeys(
+        evidence.source
         for hit in hits
-        for e in hit.evidence
-        if e.source and e.source not in known
+        for evidence in hit.evidence
+        if evidence.source and evidence.source not in hit_nodes
     )
-    return {**(lookup(list(wanted)) if lookup and wanted else {}), **known}
+    other_nodes = lookup(list(other_ends)) if lookup and other_ends else {}
+    return {**other_nodes, **hit_nodes}
 
 
 def evidence_row(hit: Hit) -> int | None:
-    """Return the row of a table segment that an edge of its evidence is about, from 0
-    within the segment.
-    """
+    """Return the row of a table segment that its edge is about, from 0."""
     for evidence in hit.evidence:
-        row = evidence.properties.get(
-            ROW_KEYS[evidence.direction == "out"]
-        )  # an edge leads out of the other node
+        # The direction is that of the edge at the other node.
+        row = evidence.properties.get(ROW_KEYS[evidence.direction == "out"])
         if isinstance(row, int) and "table_rows" in hit.node.properties:
             return row - 1 - int(hit.node.properties.get("table_row_start", 0))
     return None
 
 
 def name_of(node: Node) -> str:
-    """Return what a node is called: its name, with the section and rows of a segment of
-    a table, or its id.
-    """
-    name, given = node.called, node.properties
-    if "table_rows" not in given:
+    """Return a node's name or id, with the section and rows of a table segment."""
+    name, properties = node.called, node.properties
+    if "table_rows" not in properties:
         return name
-    section = given.get("section")
+    section = properties.get("section")
     if (
         isinstance(section, str)
         and section
         and normalize_name(section) != normalize_name(name)
     ):
         name = f"{name} · {section}"
-    start, end = given.get("table_row_start"), given.get("table_row_end")
+    start, end = properties.get("table_row_start"), properties.get("table_row_end")
     return (
         f"{name} · rows {start + 1}–{end}"
         if isinstance(start, int) and start > 0
@@ -283,9 +275,10 @@ def name_of(node: Node) -> str:
 
 
 def _row_text(header: Sequence[str], cells: Sequence[Any]) -> str:
-    named = zip_longest(header, map(str, cells), fillvalue="")
+    """Return the cells of a row with the names of their columns."""
+    named_cells = zip_longest(header, map(str, cells), fillvalue="")
     return " · ".join(
-        f"{name}: {cell}" if name else cell for name, cell in named if cell
+        f"{name}: {cell}" if name else cell for name, cell in named_cells if cell
     )
 
 

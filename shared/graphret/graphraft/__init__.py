@@ -1,5 +1,4 @@
-"""GraphRAFT: queries that exist around a question's entities, ranked by a model or
-without one, and run.
+"""GraphRAFT: the queries that exist around a question's entities, ranked and run.
 
 `entities` finds what a question names, `counts` the paths around it and how much each
 finds, which `candidates` makes queries of; `path_writer` ranks them without a model,

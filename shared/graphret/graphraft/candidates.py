@@ -1,6 +1,4 @@
-"""`Candidate`: a query that exists around the entities of a question, as a plan that
-runs and as text to write.
-"""
+"""`Candidate`: a query that exists around a question's entities, as plan and text."""
 
 from __future__ import annotations
 
@@ -68,17 +66,13 @@ class Candidate:
 
     @property
     def query(self) -> str:
-        """The pattern as a query for people and models to read; what runs is
-        the plan.
-        """
+        """The pattern as a query to read; what runs is the plan."""
         return f"MATCH {self.text} RETURN T.name AS name"
 
 
 @runtime_checkable
 class QueryWriter(Protocol):
-    """Ranks the candidates of a question, by writing them with a model or in another
-    way.
-    """
+    """Ranks the candidates of a question, by writing them with a model or otherwise."""
 
     name: str
 
@@ -89,8 +83,9 @@ class QueryWriter(Protocol):
         most: int,
         prior: Prior = None,
     ) -> Written:
-        """Return the places of the best candidates, at most so many, with the
-        probability of each, the best first.
+        """Return the places of the best candidates with their probabilities.
+
+        The best come first, at most so many.
 
         None where none fits. `prior` is how `GraphRAFT` ranks them by words.
         """
@@ -137,9 +132,10 @@ class GraphRAFTSettings:
 
     @classmethod
     def paper(cls) -> GraphRAFTSettings:
-        """Return the settings of the paper: one hop, two hops, and paths of two between
-        entities (appendix A.2), every result of them, and queries until there are
-        twenty nodes (section 5.2).
+        """Return the paper's settings: paths of one and two hops, and pairs of two.
+
+        Every result of a query (appendix A.2), and queries until there are twenty nodes
+        (section 5.2).
         """
         every = sys.maxsize
         return cls(
@@ -151,8 +147,8 @@ class GraphRAFTSettings:
 
     def __post_init__(self) -> None:
         if not self.templates or not all(
-            one and all(1 <= hops <= MOST_HOPS for hops in one)
-            for one in self.templates
+            template and all(1 <= hops <= MOST_HOPS for hops in template)
+            for template in self.templates
         ):
             raise InvalidInput(
                 f"templates: expected tuples of 1 to {MOST_HOPS} hops, got"
@@ -161,8 +157,7 @@ class GraphRAFTSettings:
 
 
 class CandidateFinder:
-    """Finds the queries that exist around entities, with how many nodes each finds
-    (GraphRAFT, section 4.1).
+    """Finds the queries that exist around entities, with counts (section 4.1).
 
     In memory all paths of one length are followed at once, in a database one
     aggregating query counts what the paths of a template find; of any other store the
@@ -194,8 +189,9 @@ class CandidateFinder:
         answers: Collection[str] | None = None,
         trace: Trace | None = None,
     ) -> list[Candidate]:
-        """Return the candidates around entities, those of the fewest hops first, then
-        of the fewest results.
+        """Return the candidates around entities, those of the fewest hops first.
+
+        Then by the number of results.
 
         Parameters
         ----------
@@ -207,38 +203,43 @@ class CandidateFinder:
         """
         chosen, labels = (
             self.settings,
-            tuple(sorted({label for one in entities for label in one.labels})),
+            tuple(sorted({label for entity in entities for label in entity.labels})),
         )
-        places = len({one.place for one in entities})
-        templates = [one for one in chosen.templates if len(one) <= places]
+        places = len({entity.place for entity in entities})
+        templates = [
+            template for template in chosen.templates if len(template) <= places
+        ]
         if not templates:
             return []
         paths = self._paths(labels)
         task = CountTask(entities, paths, templates, chosen.hub, answers or ())
-        found = self._counts(task, trace or Trace())
+        counts = self._counts(task, trace or Trace())
         fits = [
-            one
-            for one in found
-            if one.size <= chosen.results
-            and (not chosen.targets or one.walks[0].label in chosen.targets)
+            count
+            for count in counts
+            if count.size <= chosen.results
+            and (not chosen.targets or count.walks[0].label in chosen.targets)
         ]
-        fits.sort(key=lambda one: (sum(len(walk.path) for walk in one.walks), one.size))
-        made = [
-            self._candidate(one, task, paths, answers is not None)
-            for one in fits[: chosen.most]
+        fits.sort(
+            key=lambda count: (sum(len(walk.path) for walk in count.walks), count.size)
+        )
+        candidates = [
+            self._candidate(count, task, paths, answers is not None)
+            for count in fits[: chosen.most]
         ]
         return sorted(
-            made,
-            key=lambda one: (
-                sum(len(path) for _, path in one.walks),
-                one.size,
-                one.text,
+            candidates,
+            key=lambda candidate: (
+                sum(len(path) for _, path in candidate.walks),
+                candidate.size,
+                candidate.text,
             ),
         )
 
     def shown(self, candidate: Candidate) -> str:
-        """Return a candidate's query as one to paste into a console of the database: by
-        its own names of labels, relations and properties.
+        """Return a candidate's query to paste into a console of the database.
+
+        It has the database's own names of labels, relations and properties.
         """
         if self.schema is None:
             return candidate.query
@@ -253,11 +254,11 @@ class CandidateFinder:
             )
 
         walks = [(name, tuple(map(written, path))) for name, path in candidate.walks]
-        pattern = pattern_of(walks, {*map(written, self._hops)}, self._named)
+        pattern = pattern_of(walks, {*map(written, self._hops)}, self._name_condition)
         key = self._name_key(walks[0][1][-1].label)
         return f"MATCH {pattern} RETURN T.{cypher_name(key)} AS name"
 
-    def _named(self, label: str, name: str) -> str:
+    def _name_condition(self, label: str, name: str) -> str:
         """Write which property of a label's nodes is a name: numbers as such."""
         assert self.schema is not None
         key = self._name_key(label)
@@ -288,10 +289,13 @@ class CandidateFinder:
     ) -> Candidate:
         # one text for what meets, whichever walk was counted first
         ordered = sorted(count.walks, key=lambda walk: (len(walk.path), walk.entity))
-        found = [(task.entities[walk.entity], paths[walk.path]) for walk in ordered]
-        walks = [(entity.name, path) for entity, path in found]
+        entity_paths = [
+            (task.entities[walk.entity], paths[walk.path]) for walk in ordered
+        ]
+        walks = [(entity.name, path) for entity, path in entity_paths]
         bindings = {
-            f"a{number}": entity.nodes for number, (entity, _) in enumerate(found, 1)
+            f"a{number}": entity.nodes
+            for number, (entity, _) in enumerate(entity_paths, 1)
         }
         if len(ordered) < len(
             task.entities
@@ -307,17 +311,19 @@ class CandidateFinder:
 
 
 def _paths(space: PathSpace, labels: tuple[str, ...]) -> dict[Path, Path]:
-    """The paths that there may be from nodes of some labels, by what walks make of
-    them: hops that follow one another.
+    """The possible paths from nodes of some labels, by their hops one after another.
 
     In a path that a space has a hop may begin at another label than the one before
     leads to: one person, two parts.
     """
-    found: dict[Path, Path] = {}
+    paths: dict[Path, Path] = {}
     for path in map(space.path, space.table(labels)):
-        ends = [path[0].start, *(hop.label for hop in path)]
-        found.setdefault(
-            tuple(hop._replace(start=at) for hop, at in zip(path, ends, strict=False)),
+        labels_along = [path[0].start, *(hop.label for hop in path)]
+        paths.setdefault(
+            tuple(
+                hop._replace(start=at)
+                for hop, at in zip(path, labels_along, strict=False)
+            ),
             path,
         )
-    return found
+    return paths

@@ -1,6 +1,7 @@
-"""How many nodes the paths around some entities find: in memory a join for each hop,
-and a product where they meet; in a database one aggregating query for each template
-(GraphRAFT, figure 1).
+"""How many nodes the paths around entities find (GraphRAFT, figure 1).
+
+In memory by a join for each hop and a product where paths meet, in a database by an
+aggregating query for each template.
 """
 
 from __future__ import annotations
@@ -64,9 +65,7 @@ class EntityPath(NamedTuple):
 
 
 class AnswerCount(NamedTuple):
-    """How many nodes walks find that meet in them, and how many of these are among
-    given answers.
-    """
+    """How many nodes walks meet in, and how many of these are given answers."""
 
     walks: tuple[EntityPath, ...]
     size: int
@@ -74,8 +73,7 @@ class AnswerCount(NamedTuple):
 
 
 class CountTask(NamedTuple):
-    """What is to be counted: what walks from entities find, along paths that there may
-    be, and hits among answers.
+    """What to count: the ends of walks from entities, and the answers among them.
 
     Templates are lengths of walks that meet: ``(2,)`` is the paper's 2-hop, ``(1, 1)``
     its length-two path between entities. A path that finds more nodes than `hub` is
@@ -95,14 +93,13 @@ class CountTask(NamedTuple):
 
     @property
     def named(self) -> list[str]:
-        """The nodes that the question names, which are no answers, nor on the way to
-        one.
-        """
+        """The nodes that the question names, never on the way to an answer."""
         return [node_id for entity in self.entities for node_id in entity.nodes]
 
     def meet(self, walks: Sequence[EntityPath], other: EntityPath) -> bool:
-        """Whether one more walk meets others: at a label, and from other places; those
-        of one length in their order.
+        """Whether another walk may meet others: at their label, from elsewhere.
+
+        Walks of one length are in the order of their places.
         """
         places = [
             (self.entities[walk.entity].place, len(walk.path))
@@ -119,19 +116,19 @@ def counts_in_memory(graph: Graph, task: CountTask) -> Iterator[AnswerCount]:
     """Count what walks find; those that find nothing are left out."""
     n, right = len(graph.nodes), _among(graph, task.answers)
     levels = _levels(graph, task, task.longest)
-    ends = [_matrix([*level.values()], n) for level in levels]
+    reached = [_matrix([*level.values()], n) for level in levels]
     for first, *more in task.templates:
-        met, where = [(walk,) for walk in levels[first]], ends[first]
+        met, where = [(walk,) for walk in levels[first]], reached[first]
         for length in more:
-            others, pairs = (
+            further, pairs = (
                 [*levels[length]],
-                zip(*(where @ ends[length].T).tocoo().coords, strict=True),
+                zip(*(where @ reached[length].T).tocoo().coords, strict=True),
             )
-            both = [(i, j) for i, j in pairs if task.meet(met[i], others[j])]
-            rows, columns = np.asarray(both, dtype=np.int64).reshape(-1, 2).T
+            meeting = [(i, j) for i, j in pairs if task.meet(met[i], further[j])]
+            rows, columns = np.asarray(meeting, dtype=np.int64).reshape(-1, 2).T
             met, where = (
-                [(*met[i], others[j]) for i, j in both],
-                where[rows].multiply(ends[length][columns]).tocsr(),
+                [(*met[i], further[j]) for i, j in meeting],
+                where[rows].multiply(reached[length][columns]).tocsr(),
             )
         yield from map(
             AnswerCount, met, where.sum(axis=1).tolist(), (where @ right).tolist()
@@ -139,20 +136,18 @@ def counts_in_memory(graph: Graph, task: CountTask) -> Iterator[AnswerCount]:
 
 
 def fetch_walked_graph(store: GraphStore, task: CountTask) -> Graph:
-    """Read all that the walks of a task pass, with one call of `neighbors` for each hop
-    from the nodes that they are followed from.
-    """
+    """Read all that the walks of a task pass, one call of `neighbors` for each hop."""
     edges: dict[EdgeKey, Edge] = {}
     graph = fetch_graph(store, task.named, ())
     for hops in range(task.longest):
         level = _levels(graph, task, hops)[-1]
-        ends = [level[walk] for walk in _followed(level, task.hub)]
-        positions = np.unique(np.concatenate([np.empty(0, np.int64), *ends]))
+        reached = [level[walk] for walk in _followed(level, task.hub)]
+        positions = np.unique(np.concatenate([np.empty(0, np.int64), *reached]))
         relations = {path[hops].relation for path in task.paths if len(path) > hops}
-        found = store.neighbors(
+        incident = store.neighbors(
             list(graph.nodes.ids.take(positions)), relations=relations
         )
-        edges.update((edge.identity, edge) for edge in found)
+        edges.update((edge.identity, edge) for edge in incident)
         ids = {end for edge in edges.values() for end in (edge.source, edge.target)}
         graph = fetch_graph(store, ids.union(task.named), edges.values())
     return graph
@@ -160,16 +155,16 @@ def fetch_walked_graph(store: GraphStore, task: CountTask) -> Graph:
 
 def _levels(graph: Graph, task: CountTask, hops: int) -> list[dict[EntityPath, _Array]]:
     """The walks of none to so many hops, with the nodes where each stands."""
-    named = _among(graph, task.named)
+    is_named = _among(graph, task.named)
     levels = [_begin(graph, task)]
     for _ in range(hops):
-        levels.append(_onward(graph, task, levels[-1], named))
+        levels.append(_onward(graph, task, levels[-1], is_named))
     return levels
 
 
 def _followed(level: Mapping[EntityPath, _Array], hub: int) -> list[EntityPath]:
     """The walks that are followed further."""
-    return [walk for walk, ends in level.items() if len(ends) <= hub or not walk.path]
+    return [walk for walk, nodes in level.items() if len(nodes) <= hub or not walk.path]
 
 
 def _among(graph: Graph, ids: Collection[str]) -> NDArray[np.bool_]:
@@ -181,32 +176,34 @@ def _among(graph: Graph, ids: Collection[str]) -> NDArray[np.bool_]:
     return mask
 
 
-def _matrix(ends: Sequence[_Array], n: int) -> sp.csr_array:
+def _matrix(reached: Sequence[_Array], n: int) -> sp.csr_array:
     """Where walks lead, ``(walks, n)``."""
-    nodes = np.concatenate([np.empty(0, np.int64), *ends])
+    nodes = np.concatenate([np.empty(0, np.int64), *reached])
     return sp.csr_array(
-        (np.ones(len(nodes), np.int64), nodes, np.cumsum([0, *map(len, ends)])),
-        shape=(len(ends), n),
+        (np.ones(len(nodes), np.int64), nodes, np.cumsum([0, *map(len, reached)])),
+        shape=(len(reached), n),
     )
 
 
 def _begin(graph: Graph, task: CountTask) -> dict[EntityPath, _Array]:
     """The walks that have not begun yet, with the nodes where they stand."""
-    found = {}
+    begun = {}
     for number, entity in enumerate(task.entities):
-        own = graph.nodes.find(list(entity.nodes))
-        own = own[own >= 0]
+        positions = graph.nodes.find(list(entity.nodes))
+        positions = positions[positions >= 0]
         for label in entity.labels:
-            fits = graph.nodes.fits(own, None, [label] if label else None)
-            found[EntityPath(number, label)] = own if fits is None else own[fits]
-    return found
+            fits = graph.nodes.fits(positions, None, [label] if label else None)
+            begun[EntityPath(number, label)] = (
+                positions if fits is None else positions[fits]
+            )
+    return begun
 
 
 def _onward(
     graph: Graph,
     task: CountTask,
     level: Mapping[EntityPath, _Array],
-    named: NDArray[np.bool_],
+    is_named: NDArray[np.bool_],
 ) -> dict[EntityPath, _Array]:
     """The walks that are one hop longer, with the nodes that they lead to."""
     nodes, edges = graph.nodes, graph.edges
@@ -218,7 +215,7 @@ def _onward(
     )
     for outgoing, other in ((True, edges.target), (False, edges.source)):
         edge, which = edges.incident_each(begin, "out" if outgoing else "in")
-        edge, which = (one[~named[other[edge]]] for one in (edge, which))
+        edge, which = (array[~is_named[other[edge]]] for array in (edge, which))
         way, to = np.full(len(edge), int(outgoing)), other[edge]
         keys.append(
             np.ravel_multi_index(
@@ -228,18 +225,18 @@ def _onward(
     key = np.sort(
         np.concatenate(keys)
     )  # which is faster than the hashes of `np.unique`
-    kind, ends = np.divmod(key[np.diff(key, prepend=-1) > 0], max(len(nodes), 1))
+    kind, targets = np.divmod(key[np.diff(key, prepend=-1) > 0], max(len(nodes), 1))
     firsts = np.flatnonzero(np.diff(kind, prepend=-1))
     kinds = zip(
-        *(one.tolist() for one in np.unravel_index(kind[firsts], shape[:-1])),
+        *(column.tolist() for column in np.unravel_index(kind[firsts], shape[:-1])),
         strict=True,
     )
-    found, untyped = (
+    longer_walks, untyped = (
         defaultdict[EntityPath, list[_Array]](list),
         ("",) if () in nodes.label_sets else (),
     )
     for (walk, relation, outgoing, labels), some in zip(
-        kinds, np.split(ends, firsts[1:]), strict=False
+        kinds, np.split(targets, firsts[1:]), strict=False
     ):
         for label in (
             *nodes.label_sets[labels],
@@ -247,8 +244,8 @@ def _onward(
         ):  # a path to nodes of no label is one to any
             longer = walks[walk].on(edges.relations[relation], bool(outgoing), label)
             if longer.path in task.paths:
-                found[longer].append(some)
-    return {walk: np.concatenate(some) for walk, some in found.items()}
+                longer_walks[longer].append(some)
+    return {walk: np.concatenate(some) for walk, some in longer_walks.items()}
 
 
 def counts_in_database(
@@ -258,14 +255,15 @@ def counts_in_database(
     timeout: float | None,
     trace: Trace,
 ) -> Iterator[AnswerCount]:
-    """Count what walks find; a template whose query fails, or takes longer than
-    `timeout` seconds, is left out.
+    """Count what walks find by one query for each template.
+
+    One that fails, or takes longer than `timeout` seconds, is left out.
     """
     keyed = [
-        (str(number), "{:09} {:09}".format(*one.place), one)
-        for number, one in enumerate(task.entities)
+        (str(number), "{:09} {:09}".format(*entity.place), entity)
+        for number, entity in enumerate(task.entities)
     ]
-    asked: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "begins": [
             {"id": node_id, "key": key, "place": at}
             for key, at, entity in keyed
@@ -282,11 +280,14 @@ def counts_in_database(
     relations = {name: relation for relation, name in schema.cypher_relations.items()}
     untyped = any("" in (hop.start, hop.label) for path in task.paths for hop in path)
     singles = [(length,) for length in range(1, task.longest + 1)]
-    for template in [*singles, *(one for one in task.templates if len(one) > 1)]:
+    for template in [
+        *singles,
+        *(several for several in task.templates if len(several) > 1),
+    ]:
         query = TemplateQuery(store, template, untyped=untyped)
         try:
             rows = store.query(
-                query.text, asked | query.parameters, timeout=timeout
+                query.text, parameters | query.parameters, timeout=timeout
             ).rows
         except GraphretError as error:
             trace.note(
@@ -300,7 +301,7 @@ def counts_in_database(
             if any(walk.path not in task.paths for walk in walks):
                 continue
             if len(keys) == 1 and size <= task.hub:
-                asked["followed"].append(keys[0])
+                parameters["followed"].append(keys[0])
             if template in task.templates:
                 yield AnswerCount(walks, size, hits)
 

@@ -1,6 +1,4 @@
-"""What a question names, found with no model or named by one, then linked (GraphRAFT,
-section 4.1).
-"""
+"""The entities of a question, with or without a model (GraphRAFT, section 4.1)."""
 
 from __future__ import annotations
 
@@ -50,36 +48,39 @@ class _Named:
 def entities_of(
     store: GraphStore, linked: Iterable[tuple[tuple[int, int], Mapping[str, float]]]
 ) -> list[Entity]:
-    """Return the entities of places in a question, from the nodes that each may mean:
-    one for each name.
+    """Return an entity for each name among the nodes that places may mean.
 
     Nodes of one name are one entity: which of them is meant nothing tells.
     """
-    found: dict[str, Entity] = {}
+    entities: dict[str, Entity] = {}
     for place, scores in linked:
         for node, score in zip(store.get(list(scores)), scores.values(), strict=True):
             if node is not None:
                 name = node.name or node.id
                 name = name if len(name) <= _CHARS else f"{name[:_CHARS]}…"
-                known = found.get(name, Entity(name, {}, (), place))
-                labels = tuple(sorted({*known.labels, *(node.labels or ("",))}))
-                found[name] = replace(
-                    known, nodes={**known.nodes, node.id: score}, labels=labels
+                entity = entities.get(name, Entity(name, {}, (), place))
+                labels = tuple(sorted({*entity.labels, *(node.labels or ("",))}))
+                entities[name] = replace(
+                    entity, nodes={**entity.nodes, node.id: score}, labels=labels
                 )
-    return list(found.values())
+    return list(entities.values())
 
 
 def mentioned_entities(planner: PathPlanner, question: str) -> list[Entity]:
     """Return what a planner finds named in a question, with no model."""
     return entities_of(
         planner.store,
-        [((one.start, one.end), one.nodes) for one in planner.mentions(question)],
+        [
+            ((mention.start, mention.end), mention.nodes)
+            for mention in planner.mentions(question)
+        ],
     )
 
 
 class EntityNamer:
-    """Has a chat model name what a question mentions, and finds the nodes: by exact
-    name, else the most similar one.
+    """Has a chat model name what a question mentions, and finds the nodes.
+
+    They are found by exact name, or else by likeness.
 
     Parameters
     ----------
@@ -106,14 +107,12 @@ class EntityNamer:
         )
 
     def link(self, question: str, names: Sequence[str]) -> list[Entity]:
-        """Return the entities of names that a model gave; one that nothing is like is
-        left out.
-        """
-        linked, given = (
+        """Return the entities of names from a model, without unknown ones."""
+        linked, distinct = (
             [],
-            list(dict.fromkeys(one.strip() for one in names if one.strip())),
+            list(dict.fromkeys(name.strip() for name in names if name.strip())),
         )
-        for number, name in enumerate(given[:_NAMES]):
+        for number, name in enumerate(distinct[:_NAMES]):
             start = question.lower().find(name.lower())
             place = (
                 (start, start + len(name))
@@ -125,12 +124,12 @@ class EntityNamer:
 
     def _nodes(self, name: str) -> dict[str, float]:
         if isinstance(self.names, Linker):
-            return {one.id: one.score for one in self.names.link(name, k=1)}
-        found = self.names.search(name, _FOUND)
+            return {node.id: node.score for node in self.names.link(name, k=1)}
+        hits = self.names.search(name, _FOUND)
         exact = {
-            one.id: 1.0
-            for one in self.store.get(found.ids)
-            if one and one.name.casefold() == name.casefold()
+            node.id: 1.0
+            for node in self.store.get(hits.ids)
+            if node and node.name.casefold() == name.casefold()
         }
-        shares = found.scores / max(found.scores.max(initial=0.0), 1e-9)
-        return exact or dict(zip(found.ids[:1], shares.tolist(), strict=False))
+        shares = hits.scores / max(hits.scores.max(initial=0.0), 1e-9)
+        return exact or dict(zip(hits.ids[:1], shares.tolist(), strict=False))

@@ -1,6 +1,4 @@
-"""`PathWriter`: candidates ranked with no model, by how well their paths fit the words
-of the question.
-"""
+"""`PathWriter`: candidates ranked without a model, by the fit of their paths."""
 
 from __future__ import annotations
 
@@ -20,8 +18,7 @@ LEFT_OUT, RESULTS = 1.0, 0.1
 
 
 class PathWriter:
-    """Ranks candidates without a model, as `graphret.planning.PathPlanner` does (the
-    place of section 4.2's model).
+    """Ranks candidates without a model, as `graphret.planning.PathPlanner` does.
 
     A candidate costs what its paths cost: words left unread, hops that no word names,
     an end of another kind than asked for; more the more it finds, the less of an
@@ -55,24 +52,28 @@ class PathWriter:
         """
         if not candidates:
             return []
-        walks = [walk for one in candidates for walk in one.walks]
-        said, places, facts = fits(question, walks, self.space)
-        costs = RESULTS * np.log10([one.size + 1 for one in candidates]) - np.asarray(
-            prior or 0.0
-        )
+        walks = [walk for candidate in candidates for walk in candidate.walks]
+        question_words, places, facts = fits(question, walks, self.space)
+        costs = RESULTS * np.log10(
+            [candidate.size + 1 for candidate in candidates]
+        ) - np.asarray(prior or 0.0)
         of_walks = self.scorer.costs(
-            said, self.scorer.parts_of([path for _, path in walks]), facts
+            question_words, self.scorer.parts_of([path for _, path in walks]), facts
         )
         np.add.at(
             costs,
             np.repeat(
-                np.arange(len(candidates)), [len(one.walks) for one in candidates]
+                np.arange(len(candidates)),
+                [len(candidate.walks) for candidate in candidates],
             ),
             of_walks,
         )
-        spots = [{places[name][:2] for name, _ in one.walks} for one in candidates]
+        spots = [
+            {places[name][:2] for name, _ in candidate.walks}
+            for candidate in candidates
+        ]
         costs += LEFT_OUT * (
-            len(set().union(*spots)) - np.asarray([len(one) for one in spots])
+            len(set().union(*spots)) - np.asarray([len(spot) for spot in spots])
         )
         shares = np.exp(costs.min() - costs)
         shares /= shares.sum()
@@ -98,17 +99,21 @@ def fits(
     for row, (_, path) in enumerate(walks):
         hops[row, : len(path)] = [space.number[hop] for hop in path]
     for name, (start, end, share) in places.items():
-        own = [i for i, (other, _) in enumerate(walks) if other == name]
-        others = frozenset(
-            one[:2] for one in places.values() if one[2] and one[:2] != (start, end)
+        rows = [i for i, (other, _) in enumerate(walks) if other == name]
+        other_names = frozenset(
+            place[:2]
+            for place in places.values()
+            if place[2] and place[:2] != (start, end)
         )
-        labels = sorted({walks[i][1][0].start for i in own})
-        facts[own, 0] = space.costs(
-            readings(question, start, end, others, space.lexicon), labels, hops[own]
+        labels = sorted({walks[i][1][0].start for i in rows})
+        facts[rows, 0] = space.costs(
+            readings(question, start, end, other_names, space.lexicon),
+            labels,
+            hops[rows],
         )
-        facts[own, 2] = 1 - share
+        facts[rows, 2] = 1 - share
     return (
-        masked(question, [one[:2] for one in places.values() if one[2] == 1]),
+        masked(question, [place[:2] for place in places.values() if place[2] == 1]),
         places,
         facts,
     )

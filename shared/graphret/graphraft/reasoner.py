@@ -1,6 +1,4 @@
-"""`Reasoner`: a chat model reads what the queries found, and says which nodes answer
-(GraphRAFT, section 4.3).
-"""
+"""`Reasoner`: a chat model that selects the answers (GraphRAFT, section 4.3)."""
 
 from __future__ import annotations
 
@@ -78,20 +76,20 @@ def shown_nodes(
     text: HitText = NODE_TEXT,
     prompt_tokens: int = PROMPT_TOKENS,
 ) -> tuple[list[str], int]:
-    """Return the first nodes with their numbers, those of one set of patterns behind
-    these, and how many nodes fit.
-    """
+    """Return the first nodes as numbered text by pattern sets, and how many fit."""
     groups: dict[tuple[str, ...], list[str]] = {}
-    left, fitting = prompt_tokens, 0
-    for number, (hit, said) in enumerate(zip(hits, text.texts(hits), strict=True), 1):
+    tokens_left, fitting = prompt_tokens, 0
+    for number, (hit, node_text) in enumerate(
+        zip(hits, text.texts(hits), strict=True), 1
+    ):
         patterns = _patterns_of(hit)
-        told = _as_data(f"{number}. {hit.node.name}\n{said}")
-        left -= estimate_tokens(told)
+        entry = _as_data(f"{number}. {hit.node.name}\n{node_text}")
+        tokens_left -= estimate_tokens(entry)
         if patterns not in groups:
-            left -= estimate_tokens("\n".join(patterns))
-        if left < 0 and groups:
+            tokens_left -= estimate_tokens("\n".join(patterns))
+        if tokens_left < 0 and groups:
             break
-        groups.setdefault(patterns, []).append(told)
+        groups.setdefault(patterns, []).append(entry)
         fitting = number
     shown = [
         part
@@ -113,8 +111,9 @@ def question_messages(question: str, shown: Sequence[str]) -> list[Message]:
 def chosen_conversation(
     question: str, shown: Sequence[str], numbers: Sequence[int]
 ) -> list[Message]:
-    """Return a conversation in which a model chooses nodes, just as `Reasoner` has it:
-    what one is trained on.
+    """Return a conversation in which a model chooses nodes, as `Reasoner` has it.
+
+    Models are trained on these.
     """
     schema = plain_schema(TypeAdapter(NodeChoice).json_schema())
     answer = Message.assistant(json.dumps({"numbers": list(numbers)}))
@@ -124,10 +123,14 @@ def chosen_conversation(
 def _patterns_of(hit: Hit) -> tuple[str, ...]:
     """The patterns of all queries that found a node."""
     patterns = (
-        one.properties.get("pattern") for one in hit.evidence if one.kind == "query"
+        evidence.properties.get("pattern")
+        for evidence in hit.evidence
+        if evidence.kind == "query"
     )
-    found = tuple(dict.fromkeys(_as_data(str(one)) for one in patterns if one))
-    return found or ("its name in the question",)
+    distinct = tuple(
+        dict.fromkeys(_as_data(str(evidence)) for evidence in patterns if evidence)
+    )
+    return distinct or ("its name in the question",)
 
 
 def _as_data(text: str) -> str:

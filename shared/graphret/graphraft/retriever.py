@@ -1,6 +1,4 @@
-"""`GraphRAFT`: the best of the queries that exist around a question's entities, run
-(Clemedtson and Shi 2025).
-"""
+"""`GraphRAFT`: the best queries around entities, run (Clemedtson and Shi 2025)."""
 
 from __future__ import annotations
 
@@ -45,8 +43,7 @@ _Part: TypeAlias = Generator[Any, Any, Any]
 
 
 class GraphRAFT(Retriever):
-    """Find the queries that exist around a question's entities, have a writer rank
-    them, and run the best (section 4).
+    """Find the queries around a question's entities, rank them, and run the best.
 
     Every query that runs is a plan made of relations and labels of the graph, with ids
     as parameters: what a model writes only chooses among those. Hits come by the
@@ -134,43 +131,41 @@ class GraphRAFT(Retriever):
         written = yield from self.write(query, candidates, trace)
         hits = yield from self.run(query, k, where, candidates, written, trace)
         hits = yield from self.reason(query, hits, trace)
-        found: Retrieval = yield from self.answer(query, k, where, hits, trace)
-        return found
+        retrieval: Retrieval = yield from self.answer(query, k, where, hits, trace)
+        return retrieval
 
     def entities(self, query: str, trace: Trace) -> _Part:
         """Find what a question names: a list of `Entity`."""
-        found: list[Entity] | None = None
+        entities: list[Entity] | None = None
         with trace.stage("entities") as stage:
             if (namer := self.namer) is not None:
                 reply = yield from self._tried("entities", namer.ask(query), trace)
                 if reply is not None:
                     stage.details["tokens"] = reply.usage.total_tokens
                     linked = Compute(lambda: namer.link(query, reply.value.names))
-                    found = yield from self._tried("entities", linked, trace)
-            if not found:
-                found = yield from self._tried(
+                    entities = yield from self._tried("entities", linked, trace)
+            if not entities:
+                entities = yield from self._tried(
                     "entities",
                     Compute(lambda: mentioned_entities(self.planner, query)),
                     trace,
                 )
             stage.details["entities"] = {
-                one.name: list(one.nodes) for one in found or ()
+                entity.name: list(entity.nodes) for entity in entities or ()
             }
-        return found or []
+        return entities or []
 
     def candidates(self, entities: Sequence[Entity], trace: Trace) -> _Part:
         """Find the queries that exist around entities: a list of `Candidate`."""
         with trace.stage("paths") as stage:
-            found = yield from self._tried(
+            candidates = yield from self._tried(
                 "paths", Compute(lambda: self.finder.find(entities, trace=trace)), trace
             )
-            stage.details["candidates"] = len(found or ())
-        return found or []
+            stage.details["candidates"] = len(candidates or ())
+        return candidates or []
 
     def write(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> _Part:
-        """Have the writer rank candidates: a list of the places of the best with the
-        probability of each.
-        """
+        """Have the writer rank candidates: places with probabilities, best first."""
         most = self.settings.queries
         with trace.stage("write", writer=self.writer.name) as stage:
             by_words = dict(
@@ -206,46 +201,49 @@ class GraphRAFT(Retriever):
         trace: Trace,
         every: bool = False,
     ) -> _Part:
-        """Run the queries that were written, the likeliest first, until there are
-        enough nodes, or `every` one: a list of `Hit`.
+        """Run the ranked queries until there are enough nodes, or `every` one.
+
+        Returns a list of `Hit`.
 
         For a reasoner all run, so that it sees every pattern by which a node is found.
         """
-        wanted = max(k, self.settings.nodes)
+        n_hits = max(k, self.settings.nodes)
         with trace.stage("run") as stage:
-            itself = Compute(partial(self._asked_of_itself, query, where))
-            asked = yield from self._tried("property", itself, trace)
-            found = {hit.id: hit for hit in asked or ()}
+            itself = Compute(partial(self._property_hits, query, where))
+            property_hits = yield from self._tried("property", itself, trace)
+            hits = {hit.id: hit for hit in property_hits or ()}
             for place, probability in written:
-                if len(found) >= wanted and self.reasoner is None and not every:
+                if len(hits) >= n_hits and self.reasoner is None and not every:
                     break
-                one = candidates[place]
-                step = Compute(partial(self._nodes, query, one, where, trace))
-                nodes = yield from self._tried(one.query, step, trace)
+                candidate = candidates[place]
+                step = Compute(partial(self._nodes, query, candidate, where, trace))
+                nodes = yield from self._tried(candidate.query, step, trace)
                 about = {
-                    "cypher": self.finder.shown(one),
-                    "pattern": one.text,
+                    "cypher": self.finder.shown(candidate),
+                    "pattern": candidate.text,
                     "probability": probability,
                 }
                 for row, node in enumerate(nodes or (), 1):
-                    if node.id in found or len(found) < wanted:
-                        known = found.get(node.id, Hit(node, probability))
+                    if node.id in hits or len(hits) < n_hits:
+                        earlier = hits.get(node.id, Hit(node, probability))
                         why = Evidence(
                             "query", rank=row, retriever=self.name, properties=about
                         )
-                        found[node.id] = replace(known, evidence=(*known.evidence, why))
-            stage.details["found"] = len(found)
-        return list(found.values())
+                        hits[node.id] = replace(
+                            earlier, evidence=(*earlier.evidence, why)
+                        )
+            stage.details["found"] = len(hits)
+        return list(hits.values())
 
-    def _asked_of_itself(self, query: str, where: Where | None) -> list[Hit]:
+    def _property_hits(self, query: str, where: Where | None) -> list[Hit]:
         """What the question names, where it asks for a property of that."""
         planner = self.planner
-        asked = planner.asked_of_itself(query, planner.mentions(query))
-        if asked is None:
+        result = planner.property_plan(query, planner.mentions(query))
+        if result is None:
             return []
-        ids = [node_id for nodes in asked.bindings.values() for node_id in nodes]
+        ids = [node_id for nodes in result.bindings.values() for node_id in nodes]
         why = Evidence(
-            "path", retriever=self.name, properties={"plan": str(asked.plan)}
+            "path", retriever=self.name, properties={"plan": str(result.plan)}
         )
         return [
             Hit(node, 1.0, (why,))
@@ -266,20 +264,20 @@ class GraphRAFT(Retriever):
             cypher, _ = compile_plan(plan, database, bindings, schema=schema)
             trace.note("cypher", query=cypher)
         nodes = self.store.get([match.id for match in matches])
-        both = [
+        matched = [
             (m, n)
             for m, n in zip(matches, nodes, strict=True)
             if n and (where is None or where.matches(n))
         ]
-        ids = [n.id for _, n in both]
+        ids = [n.id for _, n in matched]
         likeness = dict(zip(ids, self.index.score(query, ids).tolist(), strict=True))
-        both.sort(key=lambda one: (-one[0].score, -one[0].paths, -likeness[one[1].id]))
-        return [node for _, node in both]
+        matched.sort(
+            key=lambda pair: (-pair[0].score, -pair[0].paths, -likeness[pair[1].id])
+        )
+        return [node for _, node in matched]
 
     def reason(self, query: str, hits: Sequence[Hit], trace: Trace) -> _Part:
-        """Have the reasoner select and rank hits, those that it leaves out behind the
-        others.
-        """
+        """Have the reasoner select and rank hits; the others come last."""
         if (reasoner := self.reasoner) is None or not hits:
             return list(hits)
         with trace.stage("reason", model=reasoner.model.name) as stage:
@@ -300,12 +298,14 @@ class GraphRAFT(Retriever):
         for rank, hit in enumerate(
             [*chosen, *(hit for hit in hits if hit not in chosen)], 1
         ):
-            told = (
+            evidence = (
                 (Evidence("rank", rank=rank, retriever="reasoner"),)
                 if rank <= len(chosen)
                 else ()
             )
-            ranked.append(replace(hit, score=1 / rank, evidence=hit.evidence + told))
+            ranked.append(
+                replace(hit, score=1 / rank, evidence=hit.evidence + evidence)
+            )
         return ranked
 
     def answer(
@@ -316,10 +316,10 @@ class GraphRAFT(Retriever):
         signals = Signals(len(hits), None, bool(hits), labels, plan_valid=bool(hits))
         if not hits:
             trace.note("fallback", reason="no query finds anything")
-        found = Retrieval(query, k, list(hits[:k]), signals, trace)
+        retrieval = Retrieval(query, k, list(hits[:k]), signals, trace)
         if hits and not self.fill:
-            return found
-        return (yield from backfill(found, self.fallback, self.on_failure, where))
+            return retrieval
+        return (yield from backfill(retrieval, self.fallback, self.on_failure, where))
 
     def _tried(self, what: str, step: Call[Any] | Compute, trace: Trace) -> _Part:
         """What comes of a step; `None` where it fails, which the trace is told."""

@@ -1,6 +1,4 @@
-"""Candidates as a trie of tokens: what a model may write next, and which of them it
-would write first (section 4.2).
-"""
+"""Candidates as a trie of tokens: what a model may write next (section 4.2)."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ _TOKENS = 128
 
 
 class TrieNode(NamedTuple):
-    """A node of the trie: the sequences, by their order, that begin with the same so
-    many tokens.
-    """
+    """A node of the trie: the range of sequences that begin with the same tokens."""
 
     start: int
     stop: int
@@ -53,11 +49,9 @@ class Trie:
         self._children: dict[TrieNode, dict[int, TrieNode]] = {}
 
     def children(self, node: TrieNode) -> dict[int, TrieNode]:
-        """Return what follows each token that may come next; nothing where a sequence
-        is complete.
-        """
+        """Return the node behind each next token; none for a complete sequence."""
         if node not in self._children:
-            found, depth, at = {}, node.depth, node.start
+            children, depth, at = {}, node.depth, node.start
             while at < node.stop and depth < len(self.sequences[at]):
                 token = self.sequences[at][depth]
                 end = node.stop
@@ -69,9 +63,9 @@ class Trie:
                         end,
                         key=lambda sequence: sequence[depth],
                     )
-                found[token] = TrieNode(at, end, depth + 1)
+                children[token] = TrieNode(at, end, depth + 1)
                 at = end
-            self._children[node] = found
+            self._children[node] = children
         return self._children[node]
 
     def find(self, tokens: Sequence[int]) -> TrieNode | None:
@@ -83,8 +77,7 @@ class Trie:
 
 
 class GroundedLogits:
-    """A logits processor for ``generate`` that lets each question's beams write its
-    candidates alone (equation 2).
+    """A logits processor that lets beams write only candidates (equation 2).
 
     A step costs what the tokens cost that are allowed at the beams' places in the trie,
     whatever the number of candidates. NaN counts as next to nothing.
@@ -103,9 +96,7 @@ class GroundedLogits:
         self.tries, self.prompt, self.end = tries, prompt, end
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Return the scores, ``(rows, vocabulary)``, with those of all other tokens at
-        −∞.
-        """
+        """Return the scores, ``(rows, vocabulary)``, −∞ for forbidden tokens."""
         masked = scores.new_full(scores.shape, -np.inf)
         beams = len(scores) // len(self.tries)
         for row, written in enumerate(input_ids[:, self.prompt :].tolist()):
@@ -126,8 +117,7 @@ _Branch = tuple[NDArray[np.intp], Sequence[int], int]
 
 
 class SharedPrefixes:
-    """Reads branches with a causal model in one sequence, whose mask shows each branch
-    what leads to it.
+    """Reads branches in one sequence, whose mask shows each branch its own prefix.
 
     Keys and values of shared prefixes are computed once. What leads to a branch is its
     positions in the sequence.
@@ -139,26 +129,24 @@ class SharedPrefixes:
         self._model, self._cache = model, DynamicCache()
 
     def read(self, branches: Sequence[_Branch]) -> list[tuple[Any, NDArray[np.intp]]]:
-        """Return the logits after the tokens of each branch from `first` on, and what
-        leads to its own end.
-        """
+        """Return the logits of each branch from `first` on, and its new prefix."""
         import torch
 
         past, sizes = (
             self._cache.get_seq_length(),
             [len(tokens) for _, tokens, _ in branches],
         )
-        ends = np.cumsum(sizes)
-        mask = np.full((ends[-1], past + ends[-1]), -np.inf, dtype=np.float32)
+        offsets = np.cumsum(sizes)
+        mask = np.full((offsets[-1], past + offsets[-1]), -np.inf, dtype=np.float32)
         positions: list[int] = []
-        paths, kept = [], list[int]()
-        for (before, _, first), end, size in zip(branches, ends, sizes, strict=True):
-            own = np.arange(end - size, end)
-            mask[own[:, None], before] = 0.0
-            mask[own[:, None], past + own] = np.where(np.tri(size), 0.0, -np.inf)
+        paths, logit_places = [], list[int]()
+        for (before, _, first), end, size in zip(branches, offsets, sizes, strict=True):
+            rows = np.arange(end - size, end)
+            mask[rows[:, None], before] = 0.0
+            mask[rows[:, None], past + rows] = np.where(np.tri(size), 0.0, -np.inf)
             positions += range(len(before), len(before) + size)
-            paths.append(np.concatenate([before, past + own]))
-            kept += own[first:].tolist()
+            paths.append(np.concatenate([before, past + rows]))
+            logit_places += rows[first:].tolist()
         device, dtype = self._model.device, self._model.dtype
         logits = self._model(
             input_ids=torch.tensor(
@@ -169,7 +157,7 @@ class SharedPrefixes:
             position_ids=torch.tensor([positions], device=device),
             past_key_values=self._cache,
             use_cache=True,
-            logits_to_keep=torch.tensor(kept, device=device),
+            logits_to_keep=torch.tensor(logit_places, device=device),
         ).logits[0]
         return list(
             zip(
@@ -188,8 +176,7 @@ def best_first(
     prior: _Floats,
     length_power: float,
 ) -> list[tuple[int, float]]:
-    """Return the best sequences, exactly: the same as if each were scored alone, with
-    the score of each.
+    """Return the best sequences with their scores, exactly as if scored alone.
 
     What is read next is the branch whose bound is the highest. A bound falls with every
     token, and a complete sequence above all bounds is the best of what is left.

@@ -1,6 +1,4 @@
-"""Models that write queries: a causal language model held to the candidates, and one
-that chooses from a list.
-"""
+"""Models that write queries: one constrained to the candidates, one that chooses."""
 
 from __future__ import annotations
 
@@ -30,8 +28,7 @@ def prompt_of(question: str) -> list[Message]:
 
 
 class Writer:
-    """A causal language model that can only write queries that exist (GraphRAFT,
-    section 4.2).
+    """A causal language model that can only write candidates (GraphRAFT, section 4.2).
 
     Parameters
     ----------
@@ -79,8 +76,7 @@ class Writer:
         size_weight: float = 0.0,
         length_power: float = 0.0,
     ) -> Writer:
-        """Load what ``graphret train writer`` wrote, an adapter or a whole model, or
-        any causal model by name.
+        """Load a model by ``graphret train writer``, or any causal model by name.
 
         Parameters
         ----------
@@ -116,8 +112,7 @@ class Writer:
         most: int,
         prior: Prior = None,
     ) -> Written:
-        """Return the places of the best candidates, with the share of each in their
-        probability.
+        """Return the places of the best candidates with their shares of probability.
 
         They are exactly those that scoring each alone would give.
 
@@ -130,11 +125,11 @@ class Writer:
         if len(candidates) < 2:
             return [(place, 1.0) for place in range(min(len(candidates), most))]
         added = -self.size_weight * np.log10(
-            np.asarray([one.size for one in candidates]) + 1.0
+            np.asarray([candidate.size for candidate in candidates]) + 1.0
         )
         added += self.prior_weight * np.asarray(prior or 0.0)
         trie, prompt = (
-            self._trie([one.text for one in candidates]),
+            self._trie([candidate.text for candidate in candidates]),
             chat_tokens(self.tokenizer, prompt_of(question)),
         )
         try:
@@ -143,7 +138,7 @@ class Writer:
             with torch.inference_mode():
                 if not self._reads_branches:
                     self._require_masks()
-                found = best_first(
+                best = best_first(
                     trie,
                     SharedPrefixes(self.model),
                     prompt,
@@ -153,15 +148,16 @@ class Writer:
                 )
         except Exception as error:
             raise ModelError(f"{self.name}: {type(error).__name__}: {error}") from error
-        shares = [math.exp(score - found[0][1]) for _, score in found]
+        shares = [math.exp(score - best[0][1]) for _, score in best]
         return [
             (place, share / sum(shares))
-            for (place, _), share in zip(found, shares, strict=True)
+            for (place, _), share in zip(best, shares, strict=True)
         ]
 
     def _require_masks(self) -> None:
-        """Refuse a model whose attention takes no mask of each token: what it said of
-        branches would be wrong.
+        """Refuse a model whose attention ignores the mask of each token.
+
+        What it said of branches would be wrong.
         """
         import torch
 
@@ -237,26 +233,27 @@ class Writer:
         tries = list(map(self._trie, texts or ()))
         if texts is not None:
             options["max_new_tokens"] = max(
-                (len(one) for trie in tries for one in trie.sequences), default=1
+                (len(sequence) for trie in tries for sequence in trie.sequences),
+                default=1,
             )
             options["logits_processor"] = [GroundedLogits(tries, width, end)]
         with torch.inference_mode():
             rows = self.model.generate(**batch, **options)[:, width:].tolist()
-        found: list[list[str]] = [[] for _ in questions]
+        written: list[list[str]] = [[] for _ in questions]
         for row, read in enumerate(rows):
             i, query = (
                 row // beams,
                 read[: read.index(end) + 1] if end in read else read,
             )
             if texts is None:
-                found[i].append(
+                written[i].append(
                     self.tokenizer.decode(query, skip_special_tokens=True).strip()
                 )
             elif (node := tries[i].find(query)) is not None and query[-1:] == [end]:
-                found[i] += [
+                written[i] += [
                     texts[i][place] for place in tries[i].places[node.start : node.stop]
                 ]
-        return [list(dict.fromkeys(each)) for each in found]
+        return [list(dict.fromkeys(texts_of_question)) for texts_of_question in written]
 
 
 _CHOOSE = """\
@@ -266,8 +263,7 @@ first."""
 
 
 class ChatWriter:
-    """A chat model that chooses among the candidates by their numbers, as JSON of an
-    enumeration.
+    """A chat model that chooses among numbered candidates, as JSON.
 
     Endpoints give no probability of a choice: that of the n-th is taken for 1/n, and
     their sum for 1.

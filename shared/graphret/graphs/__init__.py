@@ -1,6 +1,4 @@
-"""Getting graphs in and out: readers of other formats, imports into a store, and files
-of other formats.
-"""
+"""Import and export of graphs: readers of other formats, imports, exports."""
 
 from graphret.graphs.columns import Columns
 from graphret.graphs.exports import ExportReport, export_graph

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphret.errors import InvalidInput
 
-#: The columns that are looked for where none is named, the first that is there.
+#: The usual columns of each role where none is named; the first one present counts.
 USUAL: dict[str, tuple[str, ...]] = {
     "id": ("id",),
     "label": ("labels", "label", "type"),
@@ -19,7 +19,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "weight": ("weight",),
     "properties": ("properties",),
 }
-#: The relation of Microsoft GraphRAG's ``relationships.parquet``, which names none.
+#: The relation of Microsoft GraphRAG's ``relationships.parquet``, which has none.
 GRAPHRAG_RELATION = "RELATED_TO"
 _OF_NODES = ("id", "label", "name", "text", "properties")
 _OF_EDGES = ("source", "target", "relation", "weight", "properties")
@@ -42,10 +42,10 @@ class Columns:
         A column of JSON objects, whose fields become properties.
     default_label, default_relation
         The label of nodes and the relation of edges in tables with no such column; with
-        no relation such a table is refused, but for Microsoft GraphRAG's, whose
-        relation is ``RELATED_TO``.
+        no relation such a table is refused, except Microsoft GraphRAG's, whose relation
+        is ``RELATED_TO``.
     delimiter
-        What stands between the fields of CSV; a comma, or in ``.tsv`` files a tab.
+        The delimiter of CSV; by default a comma, or in ``.tsv`` files a tab.
     """
 
     id: str | None = None
@@ -71,39 +71,39 @@ class Columns:
 
     def has_edges(self, header: Sequence[str]) -> bool:
         """Whether a table with these columns holds edges."""
-        return {"source", "target"} <= self._found(header).keys()
+        return {"source", "target"} <= self._present(header).keys()
 
     def roles(self, header: Sequence[str], table: object) -> dict[str, str]:
-        """Return the column of each role that a table has; an `InvalidInput` says that
-        one is missing.
-        """
-        edges, found = self.has_edges(header), self._found(header)
+        """Return a table's column of each role; `InvalidInput` names a missing one."""
+        edges, present = self.has_edges(header), self._present(header)
         roles: dict[str, str] = {}
         for role in _OF_EDGES if edges else _OF_NODES:
             # One column may be named as the id and as the name.
-            if role in found and (
-                found[role] not in roles.values() or role in self.named()
+            if role in present and (
+                present[role] not in roles.values() or role in self.named()
             ):
-                roles[role] = found[role]
+                roles[role] = present[role]
         needed = "relation" if edges else "id"
         if needed not in roles and not (edges and self.relation_of(header)):
-            named = (
+            options = (
                 f"(--{needed}-column{', or --relation for all edges' if edges else ''})"
             )
             raise InvalidInput(
-                f"{table}: no column holds the {needed}; name one {named} of:"
+                f"{table}: no column holds the {needed}; name one {options} of:"
                 f" {', '.join(header)}"
             )
         return roles
 
     def relation_of(self, header: Sequence[str]) -> str:
-        """Return the relation of the edges of a table that has no column of them, empty
-        where there is none: Microsoft GraphRAG says only that entities are related.
+        """Return the relation of edges in a table without a column of it, or empty.
+
+        Microsoft GraphRAG's tables say only that entities are related.
         """
         graphrag = {"human_readable_id", "description"} <= set(header)
         return self.default_relation or (GRAPHRAG_RELATION if graphrag else "")
 
-    def _found(self, header: Sequence[str]) -> dict[str, str]:
+    def _present(self, header: Sequence[str]) -> dict[str, str]:
+        """Return the columns of a table by role, named ones before the usual."""
         usual = {
             role: next((name for name in names if name in header), "")
             for role, names in USUAL.items()
@@ -115,9 +115,7 @@ class Columns:
         }
 
     def require_in(self, header: Sequence[str], source: str) -> None:
-        """Raise an `InvalidInput` if a column was named that is not among those that a
-        source has.
-        """
+        """Raise `InvalidInput` if a named column is missing from a source."""
         for role, column in self.named().items():
             if column not in header:
                 raise InvalidInput(

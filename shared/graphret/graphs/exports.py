@@ -1,4 +1,4 @@
-"""A graph as files of another format: Parquet and GraphML."""
+"""Write a graph as files of another format: Parquet and GraphML."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What was written: the files, how many nodes and how many edges."""
+    """The files that were written, and the numbers of nodes and edges."""
 
     files: list[Path]
     nodes: int
@@ -35,7 +35,7 @@ class ExportReport:
 def export_graph(
     store: GraphStore, out: str | Path, format: str, *, progress: Progress = no_progress
 ) -> ExportReport:
-    """Write a graph as files; what is there is replaced when all is written.
+    """Write a graph as files; existing ones are replaced once all is written.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def export_graph(
         them ``labels``, ``text`` and ``weight``. `import_graph` reads it all back.
 
         ``graphml`` is for Gephi, yEd, Cytoscape; networkx holds it in memory. Lists and
-        maps are JSON, a property that is called like a field is written as
+        maps are JSON, a property with the name of a field is written as
         ``properties.name``, and characters that XML forbids become U+FFFD.
 
     Raises
@@ -58,14 +58,12 @@ def export_graph(
     InvalidInput
         If there is no such format, or a file cannot be written.
     MissingDependency
-        If what writes a file is not installed: pyarrow for Parquet, networkx for
-        GraphML.
+        If a library is not installed: pyarrow for Parquet, networkx for GraphML.
     """
     writers = {"parquet": _write_parquet, "graphml": _write_graphml}
     if format not in writers:
         raise InvalidInput(
-            f"--format: there is no format {format!r} to write; known are"
-            f" {', '.join(writers)}"
+            f"--format: expected one of {', '.join(writers)}, got {format!r}"
         )
     return writers[format](store, Path(out), progress)
 
@@ -124,41 +122,43 @@ def _write_graphml(store: GraphStore, path: Path, progress: Progress) -> ExportR
     nx = required("networkx", "import", "Writing GraphML")
     counts, graph = store.count(), nx.MultiDiGraph()
     for node in chain.from_iterable(store.nodes()):
-        own: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "label": node.label,
             "labels": node.labels,
             "name": node.name,
             "text": node.text,
         }
-        graph.add_nodes_from([(_clean(node.id), _keys(own, node.properties))])
+        attributes = _attributes(fields, node.properties)
+        graph.add_nodes_from([(_clean(node.id), attributes)])
     for edge in chain.from_iterable(store.edges()):
-        own = {"relation": edge.relation, "weight": edge.weight}
-        graph.add_edges_from(
-            [(_clean(edge.source), _clean(edge.target), _keys(own, edge.properties))]
-        )
+        fields = {"relation": edge.relation, "weight": edge.weight}
+        attributes = _attributes(fields, edge.properties)
+        graph.add_edges_from([(_clean(edge.source), _clean(edge.target), attributes)])
     with _replacing(path.parent) as fresh:
         nx.write_graphml(graph, fresh / path.name)
     progress("write", sum(counts), sum(counts))
     return ExportReport([path], *counts)
 
 
-def _keys(own: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a node or an edge as GraphML has them."""
-    found = {
-        **own,
+def _attributes(
+    fields: Mapping[str, Any], properties: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the fields and properties of a node or an edge as GraphML attributes."""
+    attributes = {
+        **fields,
         **{
-            f"properties.{name}" if name in own else name: value
+            f"properties.{name}" if name in fields else name: value
             for name, value in properties.items()
         },
     }
-    shown = {
-        name: to_json(v) if isinstance(v, list | tuple | dict) else v
-        for name, v in found.items()
+    scalars = {
+        name: to_json(value) if isinstance(value, list | tuple | dict) else value
+        for name, value in attributes.items()
     }
     return {
-        _clean(name): _clean(v) if isinstance(v, str) else v
-        for name, v in shown.items()
-        if v is not None
+        _clean(name): _clean(value) if isinstance(value, str) else value
+        for name, value in scalars.items()
+        if value is not None
     }
 
 
@@ -168,7 +168,7 @@ def _clean(text: str) -> str:
 
 @contextmanager
 def _replacing(folder: Path) -> Iterator[Path]:
-    """Yield a fresh folder, whose files go into `folder` when all are whole."""
+    """Yield a temporary folder, whose files move to `folder` once all are complete."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".graphret-", dir=folder) as fresh:

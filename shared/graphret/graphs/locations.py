@@ -1,6 +1,4 @@
-"""Where graphs come from and go to: one string for a folder, a Ladybug file or
-a Neo4j.
-"""
+"""Locations of graphs as one string: a folder, a Ladybug file or a Neo4j."""
 
 from __future__ import annotations
 
@@ -20,9 +18,9 @@ from graphret.stores.neo4j.layout import PropertyNames
 
 FOLDER, LADYBUG, NEO4J = "folder", "ladybug", "neo4j"
 
-#: What a file is called that is to be made as a Ladybug database.
+#: The suffix of a file to create as a Ladybug database.
 LADYBUG_SUFFIX = ".lbug"
-#: A silent server is waited for five seconds, where the driver would wait a minute.
+#: Give up on a silent server after five seconds; the driver would wait a minute.
 _PATIENCE = {
     "connection_timeout": 5.0,
     "connection_acquisition_timeout": 5.0,
@@ -31,10 +29,10 @@ _PATIENCE = {
 
 
 def kind_of(where: str) -> str:
-    """Return what is, or will be, at a place: ``folder``, ``ladybug`` or ``neo4j``.
+    """Return the kind of a location: ``folder``, ``ladybug`` or ``neo4j``.
 
-    An address (``bolt://``, ``neo4j://``) is a Neo4j. What is a Ladybug database
-    already, or ends in ``.lbug`` and is no folder of graphret's, is a Ladybug database.
+    An address (``bolt://``, ``neo4j://``) is a Neo4j. An existing Ladybug database, or
+    a path that ends in ``.lbug`` and is no folder of graphret's, is a Ladybug database.
     Anything else is a folder.
     """
     if not where:
@@ -53,7 +51,7 @@ def kind_of(where: str) -> str:
 
 
 def place_of(where: str) -> str:
-    """Return one text for one place, however it is written, without a password."""
+    """Return the canonical text of a location, without a password."""
     if kind_of(where) != NEO4J:
         return str(Path(where).resolve())
     address, login = neo4j_login(where, {})
@@ -69,11 +67,10 @@ def opened(
     name_property: PropertyNames | None = None,
     text_property: str | None = None,
 ) -> Iterator[GraphStore]:
-    """Open the graph at a place (see `kind_of`) as `open_store` does, and close what
-    holds a connection or a file.
+    """Open the graph at a location as `open_store` does, and close it afterwards.
 
-    With `create`, a Ladybug database that is not there is made, and may be written to;
-    else it is read only, beside another process that may have it open.
+    With `create`, a missing Ladybug database is created and can be written to;
+    otherwise it is opened read-only, as another process may have it open.
     """
     kind = kind_of(where)
     if kind == LADYBUG and create:

@@ -1,6 +1,4 @@
-"""MetaQA's layout: lines of ``subject|relation|object`` over names without types (Zhang
-et al., 2018).
-"""
+"""Read MetaQA's layout: lines of ``subject|relation|object`` (Zhang et al., 2018)."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ FILE = "kb.txt"
 #: The label of a subject.
 SUBJECT = "Movie"
 
-#: The label of an object, by relation, in the order in which labels stand on a node.
+#: The label of an object by relation, in the order of the labels of a node.
 OBJECTS = {
     "directed_by": "Director",
     "written_by": "Writer",
@@ -33,8 +31,8 @@ _LABELS = (SUBJECT, *OBJECTS.values())
 def read_metaqa(source: str | Path) -> GraphTables:
     """Read a knowledge base in MetaQA's layout.
 
-    A name is one node, and its id. Its labels are the roles that it plays, in the order
-    of `OBJECTS` behind ``Movie``: a director who also acts is one node with the labels
+    A name is one node, and its id. Its labels are its roles, ``Movie`` first and then
+    in the order of `OBJECTS`: a director who also acts is one node with the labels
     ``Director`` and ``Actor``.
 
     Parameters
@@ -45,8 +43,8 @@ def read_metaqa(source: str | Path) -> GraphTables:
     Raises
     ------
     InvalidInput
-        If a line has not three fields, an empty name, an unknown relation, or bytes
-        that are not UTF-8; the message names the file and the line.
+        If a line does not have three fields, or has an empty name, an unknown relation
+        or bytes that are not UTF-8; the message names the file and the line.
     """
     path = Path(source)
     path = path / FILE if path.is_dir() else path
@@ -59,18 +57,19 @@ def read_metaqa(source: str | Path) -> GraphTables:
             or not all(map(str.strip, fields))
             or fields[1] not in OBJECTS
         ):
-            known = ", ".join(OBJECTS)
             raise InvalidInput(
                 f"{path}, line {number}: expected subject|relation|object; relations"
-                f" are {known}"
+                f" are {', '.join(OBJECTS)}"
             )
         subject, relation, object_ = fields
         roles.setdefault(subject, set()).add(SUBJECT)
         roles.setdefault(object_, set()).add(OBJECTS[relation])
         triples.append((subject, relation, object_))
     tables = GraphTables()
-    for name, played in roles.items():
-        tables.node(name, tuple(label for label in _LABELS if label in played), name)
+    for name, node_roles in roles.items():
+        tables.node(
+            name, tuple(label for label in _LABELS if label in node_roles), name
+        )
     for triple in triples:
         tables.edge(*triple)
     return tables

@@ -1,6 +1,4 @@
-"""RDF in N-Triples, through rdflib: types become labels, literals properties, other
-triples edges.
-"""
+"""Read RDF in N-Triples through rdflib."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from graphret.validation import json_value
 _log = logging.getLogger(__name__)
 _RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
-#: The predicates that name a node, the best first.
+#: The predicates that hold a node's name, the best first.
 NAMES = (
     "http://www.w3.org/2000/01/rdf-schema#label",
     "http://www.w3.org/2004/02/skos/core#prefLabel",
@@ -28,7 +26,7 @@ NAMES = (
     "https://schema.org/name",
     "http://xmlns.com/foaf/0.1/name",
 )
-#: The predicates that say what a node is.
+#: The predicates that hold a node's text, the best first.
 TEXTS = (
     "http://www.w3.org/2000/01/rdf-schema#comment",
     "http://www.w3.org/2004/02/skos/core#definition",
@@ -38,16 +36,14 @@ TEXTS = (
 )
 #: The label of a node with no ``rdf:type``.
 UNTYPED = "Resource"
-#: The fields of a node, which a property does not share a name with.
+#: The fields of a node; properties get other names.
 _FIELDS = ("id", "labels", "label", "name", "text")
 _SEPARATORS = re.compile(r"[#/:]")
 _Literals: TypeAlias = "defaultdict[str, list[tuple[str, Any]]]"
 
 
 class _Sink:
-    """Takes triples from rdflib's parser; literals are pairs of language and value, by
-    predicate.
-    """
+    """Takes triples from rdflib's parser; literals are (language, value) pairs."""
 
     def __init__(self) -> None:
         self.types: defaultdict[str, set[str]] = defaultdict(set)
@@ -77,9 +73,7 @@ class _Sink:
 
 
 class _BlankLabels(dict[str, Any]):
-    """Keeps the labels that blank nodes have in a file, so that a second import gives
-    the same ids.
-    """
+    """Keeps a file's labels of blank nodes, so that a second import gives equal ids."""
 
     prefix = ""
 
@@ -92,39 +86,39 @@ def read_ntriples(
 ) -> GraphTables:
     """Read RDF in N-Triples.
 
-    An IRI or a blank node is a node, with itself as its id (``_:2.b0`` in the second
-    file, since labels belong to a file). Objects of ``rdf:type`` become labels, other
-    objects nodes, literals properties. Labels, relations and properties have short
-    names: what stands behind the last ``#`` or ``/`` of the IRI; where that is not
-    unique, the part before goes in front (``foaf_name``). The name is the best of
-    `NAMES`, the text of `TEXTS`.
+    An IRI or a blank node becomes a node with itself as its id (``_:2.b0`` in the
+    second file, since labels belong to a file). Objects of ``rdf:type`` become labels,
+    other objects nodes, literals properties. Labels, relations and properties have
+    short names: the part after the last ``#`` or ``/`` of the IRI, or the last two
+    parts where that is not unique (``foaf_name``). The name is the best of `NAMES`, the
+    text of `TEXTS`.
 
-    Numbers, truth values and dates are what their type says, other literals their text;
-    a warning of the logger ``graphret.graphs.rdf`` says how many were not of their
-    type. Several values become a list, and those in another language than `language` a
-    property of their own, as ``comment@fr``.
+    Numbers, booleans and dates are typed, other literals are text; a warning of the
+    logger ``graphret.graphs.rdf`` counts those that do not match their type. Several
+    values become a list, and values in another language than `language` a property of
+    their own, such as ``comment@fr``.
 
     Parameters
     ----------
     sources
         Files.
     language
-        Which name is taken where there are several; then one without a language, then
-        by language.
+        The language of the name where there are several; then one without a language,
+        then by language.
 
     Raises
     ------
     InvalidInput
-        If a line is no triple or not UTF-8; the message names the file and the line.
+        If a line is not a triple or not UTF-8; the message names the file and the line.
     MissingDependency
         If rdflib is not installed.
     """
     ntriples = required("rdflib.plugins.parsers.ntriples", "import", "Reading RDF")
     sink, blank = _Sink(), _BlankLabels()
-    given = [sources] if isinstance(sources, str | Path) else list(sources)
-    # It would write a traceback for every literal that is not of its type.
+    files = [sources] if isinstance(sources, str | Path) else list(sources)
+    # rdflib would log a traceback for every literal that does not match its type.
     logging.getLogger("rdflib.term").setLevel(logging.ERROR)
-    for number, source in enumerate(given, 1):
+    for number, source in enumerate(files, 1):
         blank.prefix = "" if number == 1 else f"{number}."
         parser = ntriples.W3CNTriplesParser(sink, blank)
         for line, text in numbered_lines(Path(source)):
@@ -132,10 +126,11 @@ def read_ntriples(
                 parser.parsestring(text)
             except (ntriples.ParseError, ValueError, OverflowError) as error:
                 raise InvalidInput(
-                    f"{source}, line {line}: no triple of N-Triples: {text[:80]}"
+                    f"{source}, line {line}: expected a triple of N-Triples, got"
+                    f" {text[:80]}"
                 ) from error
     if not sink.literals:
-        raise InvalidInput(f"{', '.join(map(str, given))}: no triples")
+        raise InvalidInput(f"{', '.join(map(str, files))}: no triples")
     return _tables(sink, language.lower())
 
 
@@ -148,36 +143,39 @@ def _tables(sink: _Sink, language: str) -> GraphTables:
     tables = GraphTables()
     if sink.ill_typed:
         _log.warning(
-            f"{sink.ill_typed:,} literals are not of the type that they say, and stay"
-            " text"
+            f"{sink.ill_typed:,} literals do not match their type, and stay text"
         )
     for iri, literals in sink.literals.items():
-        own = tuple(labels[one] for one in sorted(sink.types.get(iri, ()))) or (
-            UNTYPED,
-        )
+        types = sorted(sink.types.get(iri, ()))
+        node_labels = tuple(labels[type_] for type_ in types) or (UNTYPED,)
         name, text = (
-            _taken(literals, NAMES, language),
-            _taken(literals, TEXTS, language),
+            _take_literal(literals, NAMES, language),
+            _take_literal(literals, TEXTS, language),
         )
         properties: dict[str, Any] = {}
         for predicate, values in literals.items():
             properties.update(_properties(keys[predicate], values, language))
-        tables.node(iri, own, name or local_name(iri), text, properties)
+        tables.node(iri, node_labels, name or local_name(iri), text, properties)
     for source, relation, target in sink.edges:
         tables.edge(source, relations[relation], target)
     return tables
 
 
-def _taken(
+def _take_literal(
     literals: dict[str, list[tuple[str, Any]]], predicates: Sequence[str], language: str
 ) -> str:
-    """Take the first value of the first predicate: in the language, or in none, or in
-    the first by name.
+    """Remove and return a value of the first predicate that has one.
+
+    It is in the given language, or else in none, or else in the first by name.
     """
     for predicate in predicates:
-        values = [one for one in literals.get(predicate, ()) if str(one[1]).strip()]
+        values = [
+            (tag, value)
+            for tag, value in literals.get(predicate, ())
+            if str(value).strip()
+        ]
         if values:
-            best = min(values, key=lambda one: (one[0] != language, one[0]))
+            best = min(values, key=lambda literal: (literal[0] != language, literal[0]))
             literals[predicate].remove(best)
             return str(best[1])
     return ""
@@ -186,39 +184,40 @@ def _taken(
 def _properties(
     key: str, values: list[tuple[str, Any]], language: str
 ) -> dict[str, Any]:
-    """Return the properties that the values of one predicate make: one for each
-    language besides ours.
-    """
-    found: defaultdict[str, list[Any]] = defaultdict(list)
-    for own, value in dict.fromkeys(values):
-        found[key if own in ("", language) else f"{key}@{own}"].append(value)
-    return {name: kept[0] if len(kept) == 1 else kept for name, kept in found.items()}
+    """Return a predicate's values as properties, one for each further language."""
+    values_by_name: defaultdict[str, list[Any]] = defaultdict(list)
+    for tag, value in dict.fromkeys(values):
+        name = key if tag in ("", language) else f"{key}@{tag}"
+        values_by_name[name].append(value)
+    return {
+        name: listed[0] if len(listed) == 1 else listed
+        for name, listed in values_by_name.items()
+    }
 
 
 def local_name(iri: str) -> str:
-    """Return what stands behind the last ``#``, ``/`` or ``:`` of an IRI; the IRI where
-    nothing does.
-    """
+    """Return the part of an IRI after the last ``#``, ``/`` or ``:``, or the IRI."""
     parts = [part for part in _SEPARATORS.split(iri) if part]
     return unquote(parts[-1]) if parts else iri
 
 
 def short_names(iris: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
-    """Return a short name for each IRI, all different: the local name where it is one
-    IRI's alone and not `reserved`, else with the part before it, and where even that is
-    not unique the IRI.
+    """Return a unique short name for each IRI.
+
+    It is the local name if unique and not `reserved`, else the last two parts, and
+    where these are not unique either the IRI.
     """
     names: dict[str, str] = {}
-    left, taken = set(iris), set(reserved)
+    unnamed, used = set(iris), set(reserved)
     for shorten in (local_name, _longer_name, str):
-        counts = Counter(map(shorten, left))
+        counts = Counter(map(shorten, unnamed))
         names |= {
             iri: shorten(iri)
-            for iri in left
-            if counts[shorten(iri)] == 1 and shorten(iri) not in taken
+            for iri in unnamed
+            if counts[shorten(iri)] == 1 and shorten(iri) not in used
         }
-        taken.update(counts)  # one that two IRIs would have, neither gets
-        left -= names.keys()
+        used.update(counts)  # a name that two IRIs would share goes to neither
+        unnamed -= names.keys()
     return names
 
 

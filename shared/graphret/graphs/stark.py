@@ -1,5 +1,6 @@
-"""A processed STaRK knowledge base: a folder of pickles and tensors (Wu et al.,
-2024).
+"""Read a processed STaRK knowledge base, a folder of pickles and tensors.
+
+See Wu et al., 2024.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
-from graphret.graphs.stark_reviews import FORMS, Reviews, add_reviews, take_reviews
+from graphret.graphs.stark_reviews import FORMS, Reviews, add_reviews, pop_reviews
 from graphret.graphs.tables import GraphTables, required
 from graphret.validation import json_value
 
@@ -31,10 +32,9 @@ FILES = (
 #: brands, categories and colors become nodes, has products alone.
 PRODUCT = "product"
 
-#: The fields that hold a node's name, the first that is there; ``{type}_name`` comes
-#: before them.
+#: The fields that may hold a node's name, after ``{type}_name``; the first one counts.
 NAMES = ("name", "title", "DisplayName", "display_name", "Title")
-#: The fields that hold what a node says.
+#: The fields that may hold a node's text; the first one counts.
 TEXTS = ("text", "abstract", "description")
 
 _CONTAINERS: dict[str, Any] = {
@@ -46,9 +46,9 @@ def read_stark(source: str | Path, reviews: Reviews = "property") -> GraphTables
     """Read a processed STaRK knowledge base.
 
     The id of a node is its number, as in the answers of STaRK's questions, and its
-    label the type. Its name is taken from the field ``{type}_name`` or one of `NAMES`,
-    its text from one of `TEXTS`; the other fields are properties, nested as they are. A
-    field ``id`` becomes ``original_id``. What is missing (`None`, NaN) is left out.
+    label the type. Its name comes from the field ``{type}_name`` or one of `NAMES`, its
+    text from one of `TEXTS`; the other fields become properties, nested as they are. A
+    field ``id`` becomes ``original_id``. Missing values (`None`, NaN) are left out.
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ def read_stark(source: str | Path, reviews: Reviews = "property") -> GraphTables
     Raises
     ------
     InvalidInput
-        If a file is missing, damaged, asks for anything but plain data or tensors
-        (nothing of it is run), or the files do not agree; the message names the file
-        and the item.
+        If a file is missing, damaged, holds anything but plain data or tensors (no code
+        in it is run), or the files do not agree; the message names the file and the
+        item.
     MissingDependency
         If torch is not installed.
     """
@@ -78,20 +78,20 @@ def read_stark(source: str | Path, reviews: Reviews = "property") -> GraphTables
     labels, label_names = _node_types(folder, len(info))
     relation_names = _load_plain(folder / "edge_type_dict.pkl")
     relations = _integers(folder / "edge_types.pt")
-    ends = _integers(folder / "edge_index.pt", dimensions=2)
-    if len(labels) != len(info) or ends.shape != (2, len(relations)):
+    edge_index = _integers(folder / "edge_index.pt", dimensions=2)
+    if len(labels) != len(info) or edge_index.shape != (2, len(relations)):
         nodes = f"node_types.pt has {len(labels)} nodes and {INFO} {len(info)}"
         raise InvalidInput(
             f"{folder}: {nodes}; {len(relations)} edges, and edge_index.pt has the"
-            f" shape {ends.shape}"
+            f" shape {edge_index.shape}"
         )
     tables = GraphTables()
     for i, code in enumerate(labels.tolist()):
         try:
             label = label_names[code]
-            name, text, rest = _fields(info[i], label)
-            found = take_reviews(rest, reviews)
-            tables.node(str(i), (label,), name, text, rest)
+            name, text, properties = _fields(info[i], label)
+            found = pop_reviews(properties, reviews)
+            tables.node(str(i), (label,), name, text, properties)
             add_reviews(tables, str(i), name, found, reviews)
         except (
             KeyError,
@@ -104,7 +104,7 @@ def read_stark(source: str | Path, reviews: Reviews = "property") -> GraphTables
                 f"{folder / INFO}, node {i}: type {code} or a field is missing: {error}"
             ) from error
     for column, (source, target, code) in enumerate(
-        zip(*ends.tolist(), relations.tolist(), strict=True)
+        zip(*edge_index.tolist(), relations.tolist(), strict=True)
     ):
         try:
             tables.edge(str(source), relation_names[code], str(target))
@@ -125,22 +125,25 @@ def _node_types(folder: Path, n_nodes: int) -> tuple[NDArray[np.int64], dict[Any
 
 def _fields(info: dict[str, Any], label: str) -> tuple[str, str, dict[str, Any]]:
     """Return the name, the text and the properties of a node."""
-    rest = {
-        str(field): kept
+    properties = {
+        str(field): json
         for field, value in info.items()
-        if (kept := json_value(value)) is not None
+        if (json := json_value(value)) is not None
     }
-    name = _taken(rest, (f"{label}_name", *NAMES))
-    text = _taken(rest, TEXTS)
-    if rest.get("type") == label:
-        del rest["type"]
-    if "id" in rest:
-        rest["original_id"] = rest.pop("id")
-    return name, text, rest
+    name = _pop_text(properties, (f"{label}_name", *NAMES))
+    text = _pop_text(properties, TEXTS)
+    if properties.get("type") == label:
+        del properties["type"]
+    if "id" in properties:
+        properties["original_id"] = properties.pop("id")
+    return name, text, properties
 
 
-def _taken(fields: dict[str, Any], names: tuple[str, ...]) -> str:
-    """Take the first of the fields that holds a string, a number or paragraphs."""
+def _pop_text(fields: dict[str, Any], names: tuple[str, ...]) -> str:
+    """Remove and return the first of the fields that holds text.
+
+    That is a string, a number or a list of paragraphs.
+    """
     for name in names:
         value = fields.get(name)
         if isinstance(value, list) and all(isinstance(one, str) for one in value):
@@ -152,15 +155,15 @@ def _taken(fields: dict[str, Any], names: tuple[str, ...]) -> str:
 
 
 def _integers(path: Path, dimensions: int = 1) -> NDArray[np.int64]:
-    """Read a tensor of whole numbers, with nothing run that the file holds besides."""
+    """Read a tensor of whole numbers, without running any code in the file."""
     torch = required("torch", "encoder", "Reading a STaRK knowledge base")
     try:
         tensor = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # whatever a damaged file makes of it
-        said = (str(error) or type(error).__name__).splitlines()[0]
+    except Exception as error:  # whatever a damaged file raises
+        reason = (str(error) or type(error).__name__).splitlines()[0]
         raise InvalidInput(
             f"{path}: is no tensor that torch can read, and nothing of it was run"
-            f" ({said})"
+            f" ({reason})"
         ) from error
     array = tensor.numpy() if isinstance(tensor, torch.Tensor) else None
     if array is None or array.ndim != dimensions or array.dtype.kind not in "iu":
@@ -171,21 +174,17 @@ def _integers(path: Path, dimensions: int = 1) -> NDArray[np.int64]:
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Reads containers, strings, numbers, `None` and numpy numbers; anything else is
-    refused by name.
-    """
+    """Reads containers, strings, numbers, `None` and numpy numbers, nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what stands in for an admitted name: a fresh function, and no object
-        of the running program.
-        """
+        """Return a stand-in for an allowed name, never an object of this program."""
         if (
             module in ("builtins", "__builtin__")
             and (kind := _CONTAINERS.get(name)) is not None
         ):
             return lambda *items: kind(*items)
         if module == "collections" and name in ("OrderedDict", "defaultdict"):
-            return lambda *_: {}  # what makes missing items is code, and not wanted
+            return lambda *_: {}  # without the factory of missing items, which is code
         if (module, name) == ("numpy", "dtype"):
             return lambda code, *_: _Dtype(code)
         if (
@@ -199,9 +198,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 class _Dtype:
-    """What a pickle says of the type of a numpy number, kept and not believed; it is
-    little-endian everywhere.
-    """
+    """A pickle's type of a numpy number, checked before use; always little-endian."""
 
     def __init__(self, code: str) -> None:
         self.code = code
@@ -223,11 +220,11 @@ def _load_plain(path: Path) -> dict[Any, Any]:
     """Read a pickle that holds a dict of plain data alone."""
     try:
         with path.open("rb") as file:
-            found = _PlainUnpickler(file).load()
-    except Exception as error:  # whatever a damaged file makes of it
+            content = _PlainUnpickler(file).load()
+    except Exception as error:  # whatever a damaged file raises
         raise InvalidInput(
             f"{path}: is no pickle of plain data, and nothing of it was run ({error})"
         ) from error
-    if not isinstance(found, dict):
-        raise InvalidInput(f"{path}: expected a dict, got {type(found).__name__}")
-    return found
+    if not isinstance(content, dict):
+        raise InvalidInput(f"{path}: expected a dict, got {type(content).__name__}")
+    return content

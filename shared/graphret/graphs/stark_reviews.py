@@ -23,7 +23,7 @@ COLUMNS = ("summary", "reviewText", "overall", "vote", "verified", "reviewTime")
 _FIELD = "review"  # of a product
 
 
-def take_reviews(properties: dict[str, Any], form: Reviews) -> list[dict[str, Any]]:
+def pop_reviews(properties: dict[str, Any], form: Reviews) -> list[dict[str, Any]]:
     """Take the reviews of a product from its properties; as a property they stay where
     they are.
 

@@ -1,4 +1,4 @@
-"""`GraphTables`: the nodes and edges that a reader finds, on their way into a store."""
+"""`GraphTables`: the nodes and edges that a reader collects for a store."""
 
 from __future__ import annotations
 
@@ -19,26 +19,20 @@ _NONE: Fields = {}
 
 
 class GraphTables:
-    """Takes nodes, then the edges among them, and refuses what cannot stand in
-    a graph.
-    """
+    """Collects nodes, then the edges between them, and refuses malformed ones."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
         self._edges: list[Edge] = []
-        # The node of each name, `None` where several bear it.
-        self._named: dict[str, str | None] = {}
+        # The node of each name, `None` where several have it.
+        self._id_by_name: dict[str, str | None] = {}
 
     def id_of(self, end: str) -> str:
-        """Return the id of the node that an edge names by its id or, where one node
-        alone bears it, by its name; empty where there is none.
-        """
-        return end if end in self._nodes else self._named.get(end) or ""
+        """Return the id of an edge's end, given by id or unique name, or an empty string."""
+        return end if end in self._nodes else self._id_by_name.get(end) or ""
 
     def count(self) -> tuple[int, int]:
-        """Return how many nodes and how many edges were read, parallel edges counted
-        each.
-        """
+        """Return the numbers of nodes and edges, each parallel edge counted."""
         return len(self._nodes), len(self._edges)
 
     def node(
@@ -49,9 +43,7 @@ class GraphTables:
         text: str = "",
         properties: Fields = _NONE,
     ) -> None:
-        """Take a node; an `InvalidInput` says that its id or a label is empty, or that
-        the id comes twice.
-        """
+        """Add a node; `InvalidInput` if its id or a label is empty, or the id repeats."""
         if not node_id:
             raise InvalidInput("the id is empty")
         if node_id in self._nodes:
@@ -60,7 +52,7 @@ class GraphTables:
             raise InvalidInput(f"node {node_id!r} has an empty label")
         self._nodes[node_id] = Node(node_id, labels, name, text, properties)
         if name:
-            self._named[name] = None if name in self._named else node_id
+            self._id_by_name[name] = None if name in self._id_by_name else node_id
 
     def edge(
         self,
@@ -70,9 +62,7 @@ class GraphTables:
         weight: float = 1.0,
         properties: Fields = _NONE,
     ) -> None:
-        """Take an edge; an `InvalidInput` says that it has no relation, no finite
-        weight, or an end that is no node.
-        """
+        """Add an edge; `InvalidInput` without relation, finite weight or known ends."""
         if not relation or not math.isfinite(weight):
             raise InvalidInput(
                 f"the edge from {source!r} to {target!r} has no relation, or no finite"
@@ -90,9 +80,7 @@ class GraphTables:
         self._edges.append(Edge(source, relation, target, weight, properties or _NONE))
 
     def store(self) -> MemoryStore:
-        """Return the graph; of edges with the same source, relation, target and rows,
-        the last is kept.
-        """
+        """Return the graph with the last of edges of equal ends, relation and rows."""
         return MemoryStore.of(self._nodes.values(), self._edges)
 
 
@@ -105,9 +93,7 @@ def required(module: str, extra: str, purpose: str) -> Any:
 
 
 def parsed_json(text: str) -> Any:
-    """Return the value of a JSON text; an `InvalidInput` refuses what is none, NaN
-    among it.
-    """
+    """Return the value of a JSON text; NaN is not valid JSON here."""
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:

@@ -1,6 +1,4 @@
-"""Node and edge tables become a graph: CSV and Parquet through pyarrow, JSON Lines,
-GraphML through networkx.
-"""
+"""Read node and edge tables: CSV, Parquet, JSON Lines and GraphML."""
 
 from __future__ import annotations
 
@@ -18,20 +16,20 @@ from graphret.validation import json_value
 
 _BLOCK_ROWS = 1 << 16
 
-#: What a column of CSV must hold throughout to be of a type; ``007`` and numbers of
-#: more than 15 digits stay text.
+#: Patterns that all values of a CSV column must match for a type; ``007`` and numbers
+#: of more than 15 digits stay text.
 _INTEGER = r"0|-?[1-9][0-9]{0,14}"
 _FLOAT = rf"{_INTEGER}|-?(0|[1-9][0-9]{{0,14}})\.[0-9]{{1,17}}([eE][-+]?[0-9]{{1,2}})?"
-#: What Gephi says of every node, whose label is its name.
+#: The fields that Gephi writes for every node; its label is the name.
 _GEPHI = {"label", "r", "g", "b"}
 _TYPES = {"int64": _INTEGER, "double": _FLOAT, "bool": "(?i)true|false"}
 
 
 class _Table(NamedTuple):
-    """A table: its columns, and its rows, without missing values.
+    """A table: its columns, and its numbered rows, without missing values.
 
-    Rows have their lines in JSON Lines, and else their numbers, of which the header of
-    CSV is the first.
+    Rows of JSON Lines are numbered by lines, others by rows, where the header of CSV is
+    the first.
     """
 
     path: Path
@@ -46,8 +44,9 @@ def read_tables(
     suffixes: Iterable[str] | None = None,
     make_nodes: bool = False,
 ) -> GraphTables:
-    """Read node tables and edge tables: CSV, TSV, JSON Lines or Parquet; a GraphML file
-    is one of each.
+    """Read node and edge tables: CSV, TSV, JSON Lines, Parquet or GraphML.
+
+    A GraphML file holds one table of each kind.
 
     Parameters
     ----------
@@ -55,12 +54,12 @@ def read_tables(
         Files, and folders of them; a table with a column for the source and one for the
         target holds edges, any other nodes.
     columns
-        Which columns hold what; by default those of the usual names.
+        Which columns hold what; by default those with the usual names.
     suffixes
-        The types of files that are read from a folder; all of `SUFFIXES` by default.
+        The types of files to read from a folder; all of `SUFFIXES` by default.
     make_nodes
-        Make a node of an id that only an edge has, with the default label and the id as
-        its name, where such an edge is refused otherwise.
+        Make a node for an id that only edges have, with the default label and the id as
+        its name. By default such an edge is refused.
 
     Raises
     ------
@@ -68,28 +67,27 @@ def read_tables(
         If a file is malformed, an id comes twice, an edge dangles; the message names
         the file, and the line or row.
     MissingDependency
-        If what reads a file is not installed: pyarrow for CSV and Parquet, networkx for
+        If a library is not installed: pyarrow for CSV and Parquet, networkx for
         GraphML.
     """
     columns = columns or Columns()
-    given = [sources] if isinstance(sources, str | Path) else list(sources)
-    wanted = SUFFIXES if suffixes is None else tuple(suffixes)
-    found = [
-        table for source in given for table in _opened(Path(source), wanted, columns)
+    listed = [sources] if isinstance(sources, str | Path) else list(sources)
+    types = SUFFIXES if suffixes is None else tuple(suffixes)
+    opened = [
+        table for source in listed for table in _opened(Path(source), types, columns)
     ]
     columns.require_in(
-        list(dict.fromkeys(name for table in found for name in table.header)),
+        list(dict.fromkeys(name for table in opened for name in table.header)),
         "the source",
     )
-    if not make_nodes and all(columns.has_edges(table.header) for table in found):
+    if not make_nodes and all(columns.has_edges(table.header) for table in opened):
         raise InvalidInput(
-            f"{', '.join(map(str, given))}: no table of nodes; edges alone need"
+            f"{', '.join(map(str, listed))}: no table of nodes; edges alone need"
             " --make-nodes"
         )
     tables = GraphTables()
-    for path, header, rows in sorted(
-        found, key=lambda table: columns.has_edges(table.header)
-    ):  # nodes come first
+    nodes_first = sorted(opened, key=lambda table: columns.has_edges(table.header))
+    for path, header, rows in nodes_first:
         has_edges, roles = columns.has_edges(header), columns.roles(header, path)
         for number, row in rows:
             try:
@@ -141,20 +139,21 @@ def _add_node(
     if not isinstance(labels, list) or not all(
         isinstance(label, str) for label in labels
     ):
-        raise InvalidInput(f"labels are a string or a list of strings, not {labels!r}")
-    own = tuple(dict.fromkeys(label.strip() for label in labels))
-    # Of its own files, Parquet has the first label as `type` besides, and GraphML as
-    # `label`.
+        raise InvalidInput(
+            f"labels: expected a string or a list of strings, got {labels!r}"
+        )
+    node_labels = tuple(dict.fromkeys(label.strip() for label in labels))
+    # graphret's own Parquet files also have the first label as `type`, its GraphML
+    # files as `label`.
+    first_label = next(iter(node_labels), "")
     for column in ("type", "label"):
-        if roles.get("label") == "labels" and row.get(column) == next(iter(own), ""):
+        if roles.get("label") == "labels" and row.get(column) == first_label:
             del row[column]
-    tables.node(node_id, own, name, text, _properties(row, roles))
+    tables.node(node_id, node_labels, name, text, _properties(row, roles))
 
 
 def _labels(text: str) -> Any:
-    """Return the labels that a text lists: as JSON, by semicolons, or as APOC has
-    them, ``:Person:Actor``.
-    """
+    """Return the labels in a text: JSON, semicolons, or APOC's ``:Person:Actor``."""
     if text.startswith("["):
         return parsed_json(text)
     if text.startswith(":"):
@@ -185,7 +184,7 @@ def _add_edge(
             tables.node(end, (columns.default_label,), end)
     weight = row.pop(roles["weight"], 1.0) if "weight" in roles else 1.0
     if isinstance(weight, bool) or not isinstance(weight, int | float):
-        raise InvalidInput(f"the weight must be a number, not {weight!r}")
+        raise InvalidInput(f"weight: expected a number, got {weight!r}")
     tables.edge(
         tables.id_of(source) or source,
         relation or columns.relation_of(header),
@@ -196,29 +195,29 @@ def _add_edge(
 
 
 def _text(row: dict[str, Any], roles: dict[str, str], role: str) -> str:
-    """Return an id, a name or a text of a row; a whole number may stand for one."""
+    """Return the id, name or text of a row as a string; it may be a whole number."""
     value = row.get(roles[role], "") if role in roles else ""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise InvalidInput(
-            f"the {role} must be a string or a whole number, not {value!r}"
+            f"{role}: expected a string or a whole number, got {value!r}"
         )
     return str(value)
 
 
 def _properties(row: dict[str, Any], roles: dict[str, str]) -> dict[str, Any]:
-    """Return what is left of a row, and the fields of its column of properties."""
+    """Return a row's remaining columns, and the fields of its properties column."""
     value = row.pop(roles["properties"], None) if "properties" in roles else None
     if value is None or value == "{}":
         return row
     more = parsed_json(value) if isinstance(value, str) else value
     if not isinstance(more, dict):
-        raise InvalidInput(f"the properties must be a JSON object, not {value!r}")
+        raise InvalidInput(f"properties: expected a JSON object, got {value!r}")
     return {**row, **more}
 
 
 @contextmanager
 def _named_errors(path: Path) -> Iterator[None]:
-    """Let errors of reading a file name it; Arrow's errors are such."""
+    """Make errors of reading a file name it, Arrow's too, which are `ValueError`."""
     try:
         yield
     except (ValueError, NotImplementedError, OSError, csv.Error) as error:
@@ -274,9 +273,7 @@ def _csv(path: Path, columns: Columns) -> list[_Table]:
 
 
 def _typed(column: Any) -> Any:
-    """Return a column of the first type whose pattern all its values have, else as it
-    is.
-    """
+    """Return a column as the first type whose pattern all its values match, or text."""
     pc = required("pyarrow.compute", "import", "Reading CSV")
     for kind, pattern in _TYPES.items():
         if pc.all(pc.match_substring_regex(column, f"^(?:{pattern})$")).as_py():
@@ -308,9 +305,8 @@ def _json_lines(path: Path, columns: Columns) -> list[_Table]:
                 f"{path}, line {line}: expected a JSON object, got"
                 f" {type(value).__name__}"
             )
-        rows.append(
-            (line, {name: own for name, own in value.items() if own is not None})
-        )
+        row = {name: field for name, field in value.items() if field is not None}
+        rows.append((line, row))
     return [
         _Table(path, list(dict.fromkeys(name for _, row in rows for name in row)), rows)
     ]
@@ -320,13 +316,9 @@ def _graphml(path: Path, columns: Columns) -> list[_Table]:
     nx = required("networkx", "import", "Reading GraphML")
     try:
         graph = nx.read_graphml(path)
-    except (
-        nx.NetworkXError,
-        SyntaxError,
-        ValueError,
-        KeyError,
-    ) as error:  # ElementTree's errors are SyntaxErrors
-        raise InvalidInput(f"{path}: is no GraphML ({error})") from error
+    # ElementTree's errors are SyntaxErrors.
+    except (nx.NetworkXError, SyntaxError, ValueError, KeyError) as error:
+        raise InvalidInput(f"{path}: expected GraphML: {error}") from error
     of_gephi = any(fields.keys() >= _GEPHI for _, fields in graph.nodes(data=True))
     nodes = [
         {"id": node, **(_renamed(fields, "label", "name") if of_gephi else fields)}
@@ -348,7 +340,7 @@ def _graphml(path: Path, columns: Columns) -> list[_Table]:
 
 
 def _renamed(fields: dict[str, Any], old: str, new: str) -> dict[str, Any]:
-    """Return fields of which one has another name, unless there is one of that name."""
+    """Return fields with one renamed, unless there is one with the new name."""
     if old not in fields or new in fields or (new == "relation" and "type" in fields):
         return fields
     return {new if name == old else name: value for name, value in fields.items()}
@@ -366,9 +358,7 @@ SUFFIXES = tuple(_OPENERS)
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Go through the lines of a UTF-8 file that are not blank, numbered from 1; an
-    `InvalidInput` names a bad one.
-    """
+    """Yield the lines of a UTF-8 file that are not blank, numbered from 1."""
     number = 0
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""A graph in another format, or another store, goes to where graphret can open it."""
+"""Import a graph from another format or store into a store of graphret."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import MemoryStore
 from graphret.stores.neo4j import quote
 
-#: Is told how far a stage has come: its name, how many are done and how many there are.
+#: Called with the progress of a stage: its name, the number done, and the total.
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 STORE = "store"
@@ -44,13 +44,15 @@ _FORMAT_OF = {
 
 
 def no_progress(stage: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How sources are read: the columns of tables, whether ids of edges alone become
-    nodes, the language of RDF, and what Amazon's reviews in STaRK become.
+    """How sources are read: the columns of tables, `make_nodes`, RDF's language.
+
+    With `make_nodes`, ids that only edges have become nodes. `reviews` says what
+    Amazon's reviews in STaRK become.
     """
 
     columns: Columns = field(default_factory=Columns)
@@ -61,14 +63,13 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did: where the graph went, what it came from, how many nodes and
-    edges of each kind it has.
+    """What an import did: target, format, and numbers of nodes and edges by kind.
 
     Parameters
     ----------
     merged
-        Edges that are not there: a later one has the same source, relation, target and
-        rows.
+        The edges that a later one with the same source, relation, target and rows
+        replaced.
     """
 
     to: str
@@ -88,23 +89,22 @@ def import_graph(
     options: ReadOptions | None = None,
     progress: Progress = no_progress,
 ) -> ImportReport:
-    """Read a graph and write it to where `graphret.stores.open_store` opens it.
+    """Read a graph and write it where `graphret.stores.open_store` can open it.
 
-    The source is read and checked whole before anything is written. A folder takes the
-    place of the graph that it held, in whole or not at all. A database takes nodes and
-    edges in transactions, over what has their ids: run an import that was interrupted
-    again.
+    The whole source is read and checked before anything is written. A folder's graph is
+    replaced as a whole or not at all. A database gets nodes and edges in transactions,
+    over those with the same ids: repeat an import that was interrupted.
 
     Parameters
     ----------
     sources
-        Files or folders; for the format ``store`` one place that graphret can open.
+        Files or folders; for the format ``store`` one location that graphret can open.
     to
         A folder, a Ladybug file, or the address of a Neo4j.
     format
-        One of `graphret.graphs.FORMATS`; by default what the sources look like.
+        One of `graphret.graphs.FORMATS`; by default detected from the sources.
     options
-        How the sources are read. Of a Neo4j that something else wrote, the columns of
+        How the sources are read. For a Neo4j that another program wrote, the columns of
         the id, the name and the text are the properties that hold them.
 
     Raises
@@ -112,33 +112,33 @@ def import_graph(
     InvalidInput
         If something in the sources is malformed: the message names the file and the
         line or row, and nothing is written. If a database refuses a node or an edge:
-        the message names it, and the transactions before it stay.
+        the message names it, and earlier transactions stay.
     MissingDependency
         If a package is missing that the format or the store needs.
     StorageError, StoreError
         If the graph cannot be written.
     """
-    given = (
+    listed = (
         [str(sources)]
         if isinstance(sources, str | Path)
         else [str(source) for source in sources]
     )
     chosen, where, options = (
-        _format_of(format, given),
+        _format_of(format, listed),
         os.fspath(to),
         options or ReadOptions(),
     )
-    if chosen not in TABLES and chosen != "ntriples" and len(given) != 1:
-        raise InvalidInput(
-            f"--format {chosen} reads one source, and {len(given)} are given"
-        )
+    if chosen not in TABLES and chosen != "ntriples" and len(listed) != 1:
+        raise InvalidInput(f"--format {chosen}: expected one source, got {len(listed)}")
     if chosen != "stark" and options.reviews != "property":
         raise InvalidInput(f"--reviews: is for the format stark, not for {chosen}")
     if chosen == STORE:
-        named, (store, read) = place_of(given[0]), _read_store(given[0], where, options)
+        origin = place_of(listed[0])
+        store, edges_read = _read_store(listed[0], where, options)
     else:
-        tables = _read_files(given, chosen, options)
-        named, store, read = ", ".join(given), tables.store(), tables.count()[1]
+        tables = _read_files(listed, chosen, options)
+        origin, store = ", ".join(listed), tables.store()
+        edges_read = tables.count()[1]
     try:
         if kind_of(where) == FOLDER:
             store.save(where)
@@ -146,26 +146,26 @@ def import_graph(
             with opened(where, create=True) as database:
                 copy(store, database, progress=progress)
     except (InvalidInput, StoreMismatch) as error:
-        raise type(error)(f"{named}: {error}") from error
+        raise type(error)(f"{origin}: {error}") from error
     nodes, edges = store.count()
     labels = {label: n for label, n in sorted(store.schema().labels.items()) if n}
-    return ImportReport(
-        where, chosen, nodes, edges, labels, relation_counts(store), read - edges
-    )
+    relations = relation_counts(store)
+    merged = edges_read - edges
+    return ImportReport(where, chosen, nodes, edges, labels, relations, merged)
 
 
 def _format_of(name: str | None, sources: Sequence[str]) -> str:
-    """Return the format of a name, or that of the sources where none is given."""
+    """Return the named format, or else that of the sources."""
     if name is not None:
         if name not in FORMATS:
             raise InvalidInput(
-                f"--format: there is no format {name!r}; known are {', '.join(FORMATS)}"
+                f"--format: expected one of {', '.join(FORMATS)}, got {name!r}"
             )
         return name
-    found = set().union(*map(_formats_in, sources))
-    if len(found) == 1:
-        return found.pop()
-    if found and found <= TABLES.keys():
+    formats = set().union(*map(_formats_in, sources))
+    if len(formats) == 1:
+        return formats.pop()
+    if formats and formats <= TABLES.keys():
         return "tables"
     raise InvalidInput(
         f"{', '.join(sources)}: the format is not clear; name it (--format"
@@ -174,7 +174,7 @@ def _format_of(name: str | None, sources: Sequence[str]) -> str:
 
 
 def _formats_in(source: str) -> set[str]:
-    """Return the formats that a source may be of."""
+    """Return the formats that a source may have."""
     path = Path(source)
     if kind_of(source) != FOLDER or (path / CURRENT).is_file():
         return {STORE}
@@ -208,15 +208,16 @@ def _read_files(
 def _read_store(
     source: str, where: str, options: ReadOptions
 ) -> tuple[MemoryStore, int]:
-    """Read a store, and how many edges it has; named columns are a database's
-    properties of id, name and text.
+    """Read a store, and return its nodes and edges with the number of edges.
+
+    Named columns are the properties of a database that hold id, name and text.
     """
     if place_of(source) == place_of(where):
         raise InvalidInput(f"{where}: the source and the target are the same")
     fields = options.columns.named()
     readable = ("id", "name", "text") if kind_of(source) == NEO4J else ()
-    if others := fields.keys() - readable:
-        raise InvalidInput(f"--{min(others)}-column: {source} is no table")
+    if unreadable := fields.keys() - readable:
+        raise InvalidInput(f"--{min(unreadable)}-column: {source} is no table")
     with opened(
         source,
         id_property=fields.get("id"),
@@ -236,14 +237,15 @@ def _read_store(
 def copy(
     source: GraphStore, target: GraphStore, *, progress: Progress = no_progress
 ) -> tuple[int, int]:
-    """Copy every node and edge of one store into another, over what has their ids;
-    return how many were read.
+    """Copy all nodes and edges of a store into another, and return their numbers.
 
-    They are written in blocks; where the target refuses one, those before it stay.
+    They replace those with the same ids. They are written in blocks; where the target
+    refuses one, earlier ones stay.
     """
     total = source.count()
     by_columns = source.local_graph() is not None and target.count() == (0, 0)
-    if target.local_graph() is not None:  # it copies its columns at each write
+    # One call: a local store copies its columns at each write.
+    if target.local_graph() is not None:
         target.upsert(
             chain.from_iterable(source.nodes()), chain.from_iterable(source.edges())
         )
@@ -270,11 +272,10 @@ def _copy_blocks(
 
 
 def relation_counts(store: GraphStore) -> dict[str, int]:
-    """Return how many edges there are of each relation: a Neo4j keeps the counts, of
-    other stores the edges are read.
+    """Return the number of edges of each relation.
 
-    A schema cannot tell where nodes have several labels: an edge then counts under
-    every pair of them.
+    Neo4j keeps these counts; other stores read their edges. A schema does not help: an
+    edge between nodes with several labels counts under every pair of them.
     """
     graph, database = store.local_graph(), as_cypher(store)
     if graph is not None:

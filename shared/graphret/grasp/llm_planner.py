@@ -1,6 +1,4 @@
-"""`LLMPlanner`: one call of a model turns a question into a plan over the graph (GRASP,
-section 3.1, appendix B).
-"""
+"""`LLMPlanner`: a plan over the graph from one model call (GRASP, section 3.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from graphret.errors import InvalidInput
 from graphret.llm import ChatModel, Message, Usage, aask_json, ask_json
 from graphret.llm.errors import as_chat_error, usage_of
 from graphret.planning.graph_plan import GraphPlan
-from graphret.planning.planner import Planned
+from graphret.planning.planner import PlannerResult
 from graphret.schema.text import estimate_tokens
 from graphret.search.bm25 import BM25Index
 from graphret.stores.base import GraphStore
@@ -60,8 +58,7 @@ _EXAMPLES, _PROMPT_TOKENS = 5, 3_000
 
 
 class LLMPlanner:
-    """Write plans with a chat model: one call a question, one more where the first plan
-    cannot be used.
+    """Write plans with a chat model: one call, and another if the first is invalid.
 
     The prompt is made of the schema of any graph, in parts as in the paper: role,
     schema, structure of a plan, how far it is to be trusted, and an example. A plan
@@ -85,7 +82,7 @@ class LLMPlanner:
     Raises
     ------
     InvalidInput
-        When an example is no valid plan on the graph, or an argument is malformed.
+        When an example is not a valid plan on the graph, or an argument is malformed.
 
     Examples
     --------
@@ -121,7 +118,7 @@ class LLMPlanner:
                 raise InvalidInput(f"example {number}: {error}") from error
             self._examples[str(number)] = question, valid
         self._index = BM25Index.build(
-            [Node(at, text=asked) for at, (asked, _) in self._examples.items()]
+            [Node(at, text=example) for at, (example, _) in self._examples.items()]
         )
 
     def refresh(self) -> None:
@@ -133,7 +130,7 @@ class LLMPlanner:
             Annotated[GraphPlan, AfterValidator(self.check)]
         )
 
-    def plan(self, question: str) -> Planned:
+    def plan(self, question: str) -> PlannerResult:
         """Ask the model for a plan; what fails is told in the result."""
         try:
             answer = ask_json(self.model, self.messages(question), self._adapter)
@@ -141,7 +138,7 @@ class LLMPlanner:
             return self._failed(error)
         return self._planned(answer.value, answer.usage, answer.attempts)
 
-    async def aplan(self, question: str) -> Planned:
+    async def aplan(self, question: str) -> PlannerResult:
         """Do what `plan` does without blocking the event loop."""
         try:
             messages = await asyncio.to_thread(self.messages, question)
@@ -151,23 +148,26 @@ class LLMPlanner:
         return self._planned(answer.value, answer.usage, answer.attempts)
 
     def messages(self, question: str) -> list[Message]:
-        """Return what the model is asked: the task, the examples that are most like the
-        question, and the question.
-        """
+        """Return the prompt: the task, the most similar examples and the question."""
         shown = self._index.search(question, _EXAMPLES).ids if self._examples else []
         examples = [self._examples[at] for at in reversed(shown)]  # the nearest last
         written = [
-            (asked, plan.model_dump_json(by_alias=True, exclude_defaults=True))
-            for asked, plan in examples
+            (
+                example_question,
+                plan.model_dump_json(by_alias=True, exclude_defaults=True),
+            )
+            for example_question, plan in examples
         ]
         dialogue = [
-            said
-            for asked, plan in written
-            for said in (Message.user(asked), Message.assistant(plan))
+            message
+            for example_question, plan in written
+            for message in (Message.user(example_question), Message.assistant(plan))
         ]
         after = f"\n\n{self.hints}" if self.hints else ""
-        left = _PROMPT_TOKENS - estimate_tokens(_TASK + after)
-        schema = self._schema.text(max(left, 60), cypher=False, values=self.show_values)
+        tokens_left = _PROMPT_TOKENS - estimate_tokens(_TASK + after)
+        schema = self._schema.text(
+            max(tokens_left, 60), cypher=False, values=self.show_values
+        )
         return [
             Message.system(_TASK.format(schema=schema) + after),
             *dialogue,
@@ -175,25 +175,23 @@ class LLMPlanner:
         ]
 
     def check(self, plan: GraphPlan) -> GraphPlan:
-        """Return a plan that is valid on the graph; an `InvalidInput` says what is
-        wrong with it.
-        """
+        """Return a plan that is valid on the graph; raises `InvalidInput` otherwise."""
         return plan.checked(self._schema)
 
-    def _planned(self, plan: GraphPlan, usage: Usage, attempts: int) -> Planned:
+    def _planned(self, plan: GraphPlan, usage: Usage, attempts: int) -> PlannerResult:
         details = {"tokens": usage.total_tokens, "replies": attempts}
         doubts = (f"no plan can say: {plan.cannot}",) if plan.cannot else ()
         if not plan.begins:
-            return Planned(
+            return PlannerResult(
                 None, problem="; ".join(doubts), details=details, doubts=doubts
             )
-        return Planned(plan, details=details, doubts=doubts)
+        return PlannerResult(plan, details=details, doubts=doubts)
 
-    def _failed(self, error: Exception) -> Planned:
-        told = as_chat_error(error, self.model.name)
-        no_reply = getattr(told, "reason", "") != "invalid_reply"
+    def _failed(self, error: Exception) -> PlannerResult:
+        chat_error = as_chat_error(error, self.model.name)
+        no_reply = getattr(chat_error, "reason", "") != "invalid_reply"
         details = {
             "tokens": usage_of(error).total_tokens,
-            **({"error": str(told)} if no_reply else {}),
+            **({"error": str(chat_error)} if no_reply else {}),
         }
-        return Planned(None, problem=str(told), details=details)
+        return PlannerResult(None, problem=str(chat_error), details=details)

@@ -1,6 +1,4 @@
-"""`PlanRetriever`: what a plan finds in the graph, ranked by its anchors and by what it
-says (GRASP, section 3.1).
-"""
+"""`PlanRetriever`: what a plan finds in the graph, ranked (GRASP, section 3.1)."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.linking import Linker
 from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, Target
 from graphret.planning.matches import Bindings, PlanMatch, has_properties
-from graphret.planning.planner import Planned, Planner
+from graphret.planning.planner import Planner, PlannerResult
 from graphret.planning.queries import compile_plan, find_matches
 from graphret.retriever import (
     Call,
@@ -121,11 +119,13 @@ class PlanRetriever(Retriever):
         trace = Trace()
         with trace.stage("plan", planner=self.planner.name) as stage:
             try:
-                planned: Planned = yield Call(
+                planned: PlannerResult = yield Call(
                     lambda: self.planner.plan(query), lambda: self.planner.aplan(query)
                 )
             except Exception as error:
-                planned = Planned(None, problem=f"{type(error).__name__}: {error}")
+                planned = PlannerResult(
+                    None, problem=f"{type(error).__name__}: {error}"
+                )
             stage.details.update(planned.details)
             if planned.plan is not None:
                 stage.details.update(
@@ -142,7 +142,7 @@ class PlanRetriever(Retriever):
                 self._nothing(query, k, problem, trace, valid=False), planned
             )
         try:
-            found: Retrieval = yield Compute(
+            retrieval: Retrieval = yield Compute(
                 partial(
                     self.run, query, k, planned.plan, planned.bindings, trace, where
                 )
@@ -153,7 +153,7 @@ class PlanRetriever(Retriever):
             return self._nothing(
                 query, k, f"{type(error).__name__}: {error}", trace, valid=True
             )
-        return _in_doubt(found, planned)
+        return _in_doubt(retrieval, planned)
 
     def _nothing(
         self, query: str, k: int, problem: str, trace: Trace, *, valid: bool
@@ -211,9 +211,7 @@ class PlanRetriever(Retriever):
         return Retrieval(query, k, hits, signals, trace, rows)
 
     def _counted(self, matches: Sequence[PlanMatch], where: Where | None) -> int | str:
-        """Return how many matches satisfy `where`, and at least how many where there
-        may be more than were found.
-        """
+        """Return how many matches satisfy `where`, or at least how many."""
         n = len(matches)
         if where is not None:
             nodes = self.store.get([match.id for match in matches])
@@ -223,9 +221,7 @@ class PlanRetriever(Retriever):
     def _count_hit(
         self, plan: GraphPlan, row: Mapping[str, Any], counted: Sequence[Hit]
     ) -> Hit:
-        """Return the number of a plan's targets as a hit, as good as the best of
-        them.
-        """
+        """Return the number of a plan's targets as a hit, with the best score."""
         plan_text = {"plan": str(plan)}
         reason = Evidence("path", retriever=self.name, rank=1, properties=plan_text)
         score = max((hit.score for hit in counted), default=1.0)
@@ -313,12 +309,12 @@ class PlanRetriever(Retriever):
     def link(self, anchor: Anchor) -> dict[str, float]:
         """Return the nodes that an anchor may stand for, with the likeness of each."""
         mode = anchor.match_mode if self.linker.documents is not None else "name"
-        found = self.linker.link(
+        links = self.linker.link(
             anchor.text,
             mode=mode,
             labels=None if anchor.label is None else [anchor.label],
         )
-        return {link.id: link.score for link in found}
+        return {link.id: link.score for link in links}
 
     def _matches(
         self, plan: GraphPlan, bindings: Bindings, limit: int
@@ -337,8 +333,9 @@ class PlanRetriever(Retriever):
     def _rescored(
         self, query: str, plan: GraphPlan, matches: list[PlanMatch], trace: Trace
     ) -> list[PlanMatch]:
-        """Add the likeness of each node to the plan's relevance text; without one the
-        question decides between equals.
+        """Add the likeness of nodes to the plan's relevance text to their scores.
+
+        Without one, the question decides between equal scores.
 
         A plan with an order of its own keeps it.
         """
@@ -364,8 +361,9 @@ class PlanRetriever(Retriever):
         return [match for match, _ in rescored]
 
     def _likeness(self, text: str, ids: Sequence[str]) -> list[float]:
-        """How like nodes are to a text: cosines, and scores that are scaled to 1, as
-        they are, others as shares.
+        """How like nodes are to a text: cosines and scores up to 1 as they are.
+
+        Other scores become shares of the highest.
         """
         assert self.documents is not None
         scores = np.asarray(self.documents.score(text, ids), dtype=np.float64)
@@ -393,8 +391,8 @@ class PlanRetriever(Retriever):
             if far in chosen:
                 continue
             scores = self._scores_of(plan, far, bindings)
-            ends = dict.fromkeys(chosen[near].values())
-            best = self._best_edges(ends, hop, scores)
+            near_nodes = dict.fromkeys(chosen[near].values())
+            best = self._best_edges(near_nodes, hop, scores)
             hop_steps = [
                 _Step(hit, node, *best[node])
                 for hit, node in chosen[near].items()
@@ -415,7 +413,7 @@ class PlanRetriever(Retriever):
 
     def _best_edges(
         self,
-        ends: Collection[str],
+        nodes: Collection[str],
         hop: PlanHop,
         scores: Mapping[str, float],
     ) -> dict[str, tuple[str, Edge]]:
@@ -423,10 +421,10 @@ class PlanRetriever(Retriever):
 
         Of neighbours with equal scores the one with the smallest id; none without one.
         """
-        if not ends:
+        if not nodes:
             return {}
         best: dict[str, tuple[str, Edge]] = {}
-        edges = self.store.neighbors(list(ends), relations=hop.rel, limit=_MOST_EDGES)
+        edges = self.store.neighbors(list(nodes), relations=hop.rel, limit=_MOST_EDGES)
         for edge in edges:
             if not has_properties({**edge.properties, "weight": edge.weight}, hop):
                 continue
@@ -434,7 +432,7 @@ class PlanRetriever(Retriever):
                 (edge.source, edge.target),
                 (edge.target, edge.source),
             ):
-                if end not in ends or other not in scores:
+                if end not in nodes or other not in scores:
                     continue
                 rank = -scores[other], other
                 if end not in best or rank < (-scores[best[end][0]], best[end][0]):
@@ -458,17 +456,18 @@ class PlanRetriever(Retriever):
         return evidence
 
 
-def _in_doubt(found: Retrieval, planned: Planned) -> Retrieval:
-    """Return what was found with how sure that is: in doubt where the planner says so,
-    or nothing satisfies the plan's conditions.
+def _in_doubt(retrieval: Retrieval, planned: PlannerResult) -> Retrieval:
+    """Return a retrieval with its confidence and its doubts.
+
+    It is in doubt where the planner says so, or nothing satisfies the conditions.
     """
     doubts = planned.doubts
-    if planned.plan is not None and planned.plan.where and not found.hits:
+    if planned.plan is not None and planned.plan.where and not retrieval.hits:
         doubts += ("no node satisfies the conditions of the plan",)
-        found.trace.note("doubt", reason=doubts[-1])
+        retrieval.trace.note("doubt", reason=doubts[-1])
     confidence = sure_of(planned.confidence, doubts)
-    signals = replace(found.signals, confidence=confidence, doubts=doubts or None)
-    return replace(found, signals=signals)
+    signals = replace(retrieval.signals, confidence=confidence, doubts=doubts or None)
+    return replace(retrieval, signals=signals)
 
 
 class _Step(NamedTuple):

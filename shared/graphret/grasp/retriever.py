@@ -1,6 +1,4 @@
-"""`Grasp`: a plan's hits fused with those of a search by text, and reranked (Tao et al.
-2026).
-"""
+"""`Grasp`: a plan's hits fused with a text search's, reranked (Tao et al. 2026)."""
 
 from __future__ import annotations
 
@@ -21,8 +19,7 @@ from graphret.where import Where
 
 
 class Grasp(Retriever):
-    """Plan and run the plan on the graph, fuse what it finds with a search by text, and
-    rerank (GRASP, section 3).
+    """Fuse a plan's hits with those of a text search, and rerank (GRASP, section 3).
 
     ``Rerank(Fuse([PlanRetriever(…), IndexRetriever(…)]), reranker)``, each of which is
     of use alone. A plan that is invalid, or that finds nothing, leaves the answer to
@@ -98,9 +95,9 @@ class Grasp(Retriever):
             if isinstance(index, Retriever)
             else IndexRetriever(index, store, name="text")
         )
-        both, weights = [self.plan, self.text], chosen.weights
+        retrievers, weights = [self.plan, self.text], chosen.weights
         self.fused = Fuse(
-            both,
+            retrievers,
             weights=weights,
             rrf_k=chosen.rrf_k,
             depth=chosen.depth,

@@ -23,8 +23,7 @@ RISKS: tuple[str, ...] = get_args(RiskLevel)
 
 @dataclass(frozen=True)
 class StaticWeights:
-    """The same weights for every question: ``graph`` for the plan's list, ``1 − graph``
-    for the other.
+    """Fixed weights: ``graph`` for the plan's list, ``1 − graph`` for the text search.
 
     ``score(c) = w / (k + rank_plan(c)) + (1 − w) / (k + rank_text(c))`` (section 3.2).
     """
@@ -43,14 +42,15 @@ class StaticWeights:
             )
 
     def __call__(self, signals: Sequence[Signals]) -> list[float]:
-        """Return the weights; of a plan that is invalid none."""
+        """Return the weights; 0 for an invalid plan."""
         return [self.graph, 1 - self.graph] if signals[0].plan_valid else [0.0, 1.0]
 
 
 @dataclass(frozen=True)
 class DynamicWeights:
-    """Weights by what the plan found and how far the planner trusts it:
-    ``buckets[b] · risks[r]`` for the plan's list, 1 for the other (section 3.2).
+    """Weights by what the plan found and how far the planner trusts it (section 3.2).
+
+    They are ``buckets[b] · risks[r]`` for the plan's list, 1 for the other.
 
     Parameters
     ----------
@@ -79,9 +79,7 @@ class DynamicWeights:
                 )
 
     def __call__(self, signals: Sequence[Signals]) -> list[float]:
-        """Return the weights; of a plan that is invalid, found nothing or has no risk
-        level, none.
-        """
+        """Return the weights; 0 for a plan that `cell_of` gives no say."""
         cell = cell_of(signals[0])
         if cell is None:
             return [0.0, 1.0]
@@ -90,8 +88,9 @@ class DynamicWeights:
 
 
 def cell_of(plan: Signals) -> tuple[int, int] | None:
-    """Return the bucket and the risk level of what a plan signals, as places in the
-    vectors; `None` where the plan has no say.
+    """Return the places of a plan's bucket and risk level in the vectors.
+
+    `None` where the plan has no say.
     """
     if not plan.plan_valid or not plan.candidates or plan.risk not in RISKS:
         return None
@@ -108,8 +107,9 @@ _KINDS: Mapping[str, type[StaticWeights] | type[DynamicWeights]] = {
 
 @dataclass(frozen=True)
 class GraspSettings:
-    """How GRASP fuses and reranks; `graphret tune` chooses them on labelled questions
-    and writes them to a file.
+    """How GRASP fuses and reranks.
+
+    `graphret tune` chooses them on labelled questions and writes them to a file.
 
     Parameters
     ----------
@@ -136,8 +136,9 @@ class GraspSettings:
 
     @classmethod
     def paper(cls) -> GraspSettings:
-        """Return the settings of the paper: a hundred hits reranked (section 3.3), the
-        reranker's list fused by ``(w, k) = (0.5, 2)``, which are best on Prime (section
+        """Return the paper's settings: a hundred hits reranked (section 3.3).
+
+        The reranker's list is fused by ``(w, k) = (0.5, 2)``, best on Prime (section
         4.5).
 
         Of the fusion before it the paper has ranges (appendix A) and no values: they
@@ -161,15 +162,18 @@ class GraspSettings:
 
     @classmethod
     def load(cls, path: str | Path) -> GraspSettings:
-        """Read settings that `save` or ``graphret tune`` wrote; an `InvalidInput` says
-        what is wrong with the file.
+        """Read settings that `save` or ``graphret tune`` wrote.
+
+        Raises `InvalidInput` on a malformed file.
         """
         return load_settings(path, cls.from_dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
         [kind] = [
-            name for name, made in _KINDS.items() if isinstance(self.weights, made)
+            name
+            for name, weights_type in _KINDS.items()
+            if isinstance(self.weights, weights_type)
         ]
         return asdict(self) | {"weights": {"kind": kind, **asdict(self.weights)}}
 

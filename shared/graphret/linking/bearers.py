@@ -1,4 +1,4 @@
-"""Who bears a name, as a table that is never changed: a change makes the next one."""
+"""The bearers of names, as an immutable table: a change makes a new one."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ def with_bearers(
     gone: Collection[tuple[K, V]],
     come: Collection[tuple[K, V]],
 ) -> dict[K, tuple[V, ...]]:
-    """Return a table of sorted entries in which some keys lose a bearer, and some gain
-    one; a key that nobody bears is left out.
+    """Return the table with some bearers removed and others added, each entry sorted.
+
+    A key without bearers is left out.
     """
     changed = {key: set(table.get(key, ())) for key, _ in chain(gone, come)}
     for key, bearer in gone:
         changed[key].discard(bearer)
     for key, bearer in come:
         changed[key].add(bearer)
-    after = {**table, **{key: tuple(sorted(own)) for key, own in changed.items()}}
-    for key, own in changed.items():
-        if not own:
+    after = {
+        **table,
+        **{key: tuple(sorted(bearers)) for key, bearers in changed.items()},
+    }
+    for key, bearers in changed.items():
+        if not bearers:
             del after[key]
     return after

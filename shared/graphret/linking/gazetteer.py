@@ -9,7 +9,7 @@ from graphret.text import Token, words
 
 
 class NameMatch(NamedTuple):
-    """A name found in a text: which name, and where in the text as it was given."""
+    """A name found in a text: which name, and where in the original text."""
 
     name_index: int
     start: int
@@ -17,67 +17,68 @@ class NameMatch(NamedTuple):
 
 
 class Gazetteer:
-    """A list of names that can be looked for in texts.
+    """A list of names to find in texts.
 
-    Names and texts are compared word by word as `graphret.text.words` makes them. Of
-    two names of the same words the first is found. At each word of a text only the
-    lengths are tried that names of the same first two words have.
+    Names and texts are compared by the words of `graphret.text.words`. Of two names
+    with the same words the first is found. At each word of a text only the lengths of
+    names with the same first two words are tried.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names: dict[str, int] = {}
-        self._lengths: dict[
-            str, tuple[int, ...]
-        ] = {}  # of names, by their first two words, the longest first
+        # The lengths of names by their first two words, the longest first.
+        self._lengths: dict[str, tuple[int, ...]] = {}
         self._first: set[str] = set()  # words
         self._next = 0
         for name in names:
             self.add(name)
 
     def add(self, name: str) -> int | None:
-        """Append a name, and return the position that its matches have, which is its
-        equal's; `None` without a word.
+        """Append a name and return the position of its matches, `None` without a word.
+
+        Equal names share the position of the first one.
         """
         position, self._next = self._next, self._next + 1
-        own = words(name)
-        if not own:
+        of_name = words(name)
+        if not of_name:
             return None
-        self._first.add(own[0])
-        head, known = " ".join(own[:2]), self._lengths
-        if len(own) > 1 and len(own) not in known.get(head, ()):
-            known[head] = tuple(sorted((*known.get(head, ()), len(own)), reverse=True))
-        return self._names.setdefault(" ".join(own), position)
+        self._first.add(of_name[0])
+        head, length = " ".join(of_name[:2]), len(of_name)
+        lengths = self._lengths.get(head, ())
+        if length > 1 and length not in lengths:
+            self._lengths[head] = tuple(sorted((*lengths, length), reverse=True))
+        return self._names.setdefault(" ".join(of_name), position)
 
     def discard(self, name: str) -> None:
-        """Find a name, and those equal to it, no longer."""
+        """Remove a name, and those equal to it."""
         self._names.pop(" ".join(words(name)), None)
 
     def __copy__(self) -> Gazetteer:
-        """Return a list of the same names, which changes by itself."""
+        """Return an independent copy."""
         other = object.__new__(Gazetteer)
         other._names, other._lengths = self._names.copy(), self._lengths.copy()
         other._first, other._next = self._first.copy(), self._next
         return other
 
     def position(self, name: str) -> int | None:
-        """Return the position that the matches of a name have, `None` if it is not
-        among these.
-        """
+        """Return the position of a name's matches, `None` for an unknown name."""
         return self._names.get(" ".join(words(name)))
 
     def find_tokens(self, tokens: Sequence[Token]) -> list[NameMatch]:
-        """Return the names in a text that `tokenize` has read, from left to right, the
-        longest where several begin.
+        """Return the names in a tokenized text, from left to right, without overlaps.
+
+        Where several begin, the longest is returned.
         """
-        found = self.find_words([word for word, _, _ in tokens])
+        matches = self.find_words([word for word, _, _ in tokens])
         return [
             NameMatch(index, tokens[first][1], tokens[last - 1][2])
-            for index, first, last in found
+            for index, first, last in matches
         ]
 
     def find_words(self, words: Sequence[str]) -> list[NameMatch]:
-        """Do as `find_tokens` with normalised words; the places in the matches are
-        those of words.
+        """Return the names in normalised words, as `find_tokens` does.
+
+        Matches are placed by words, not by characters.
         """
         matches: list[NameMatch] = []
         for match in self.find_every(words):
@@ -86,8 +87,9 @@ class Gazetteer:
         return matches
 
     def find_every(self, words: Sequence[str]) -> list[NameMatch]:
-        """Return every name in normalised words, overlapping or not, by where it
-        begins, the longest first.
+        """Return every name in normalised words, overlapping ones too.
+
+        They are ordered by their first word, then the longest first.
         """
         names, lengths, first, matches = (
             self._names.get,

@@ -1,4 +1,4 @@
-"""`Linker`: a mention becomes scored nodes."""
+"""`Linker`: from a mention to scored nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from graphret.contracts import Lock
 from graphret.errors import InvalidInput
 from graphret.linking.mentions import MentionSpan, find_mentions
-from graphret.linking.names import ALIAS, NAME, NameIndex, node_names, normal_form
+from graphret.linking.names import (
+    ALIAS,
+    NAME,
+    NameIndex,
+    linkable_names,
+    normal_form,
+)
 from graphret.nodes import NodeTable
 from graphret.search.arrays import ArrayIndex, CombinedTable, table_of
 from graphret.search.bm25 import BM25Index
@@ -27,13 +33,13 @@ from graphret.where import Where, WhereLike
 
 #: GRASP, appendix A: (K, tau) for mentions that are names, and for those that describe.
 RULES = {"name": (5, 0.95), "doc": (10, 0.90)}
-#: The scores of nodes that are called just what a mention says: by name, by name once
-#: normalised, by another name.
+#: The scores of nodes that a mention names: by name, by name once normalised, by
+#: another name.
 EXACT, NORMALISED, OTHER_NAME = 1.0, 0.99, 0.97
-#: The highest score of a name that is only like a mention: a name that equals it stays
-#: alone by GRASP's rule.
+#: The highest score of a name that is only similar: by GRASP's rule a name that equals
+#: the mention is then returned alone.
 SIMILAR = 0.9
-#: The share of the words in the likeness of names where there is an encoder too.
+#: The share of words in the similarity of names where there is an encoder too.
 WORDS = 0.5
 _CANDIDATES = 50
 
@@ -51,9 +57,9 @@ class LinkedNode:
     node
         The node.
     score
-        How sure that is, 0 to 1.
+        How sure the link is, 0 to 1.
     how
-        ``exact``, ``normalised``, ``alias``, ``short`` (its name but for a bracket),
+        ``exact``, ``normalised``, ``alias``, ``short`` (its name without a bracket),
         ``similar`` or ``document``.
     """
 
@@ -68,25 +74,24 @@ class LinkedNode:
 
 
 class Linker(CombinedTable):
-    """Finds the nodes that a mention means, by their names or by what they say, and the
-    mentions in a question.
+    """Finds the mentions in a question, and the nodes that a mention means.
 
-    A node whose name is the mention scores 1; one whose name is so once case, accents
-    and punctuation are folded 0.99; one that has it as an alias, or as its name but for
-    a bracket, 0.97. Any other scores 0.9 times the likeness of the mention to its name:
-    the share of words in common, weighed by their rarity, and with an encoder the mean
-    of that and the cosine. What comes back is chosen by GRASP's rule (section 3.1, step
-    1, and appendix A).
+    A node whose name is the mention scores 1; one whose name equals it once case,
+    accents and punctuation are folded 0.99; one with the mention as an alias, or as its
+    name without a bracket, 0.97. Any other scores 0.9 times the similarity of the
+    mention to its name: the share of words in common, weighted by their rarity, and
+    with an encoder the mean of that and the cosine. GRASP's rule (section 3.1, step 1,
+    and appendix A) chooses the nodes to return.
 
     Parameters
     ----------
     names
-        An index over names, ``NodeText.names()``; aliases are read from the property
-        that its text reads them from.
+        An index over names, ``NodeText.names()``; aliases come from the property that
+        its text reads.
     dense
-        The same by embedding.
+        An index over the same names by embedding.
     documents
-        An index over whole documents, which ``mode="doc"`` asks.
+        An index over whole documents, for ``mode="doc"``.
     """
 
     def __init__(
@@ -104,10 +109,8 @@ class Linker(CombinedTable):
         super().__init__(
             {name: part for name, part in parts.items() if part is not None}
         )
-        self._book: list[
-            NameIndex
-            # Built when first asked for, and shared by the copies that searches take.
-        ] = []
+        # Built when first needed, and shared by the copies that searches take.
+        self._name_index: list[NameIndex] = []
         self._lock = Lock()
 
     @classmethod
@@ -125,18 +128,17 @@ class Linker(CombinedTable):
         Parameters
         ----------
         encoder
-            Embeds names, and documents where they are asked for; `None` does without.
+            Embeds names, and documents if there are any; `None` links by words alone.
         documents
             How nodes become the documents of ``mode="doc"``; without it that mode is
             refused.
         aliases
-            The property that holds what else a node is called, a name or a list of
-            names.
+            The property that holds a node's other names: one name or a list.
         source
             The store in which neighbours are looked up.
         """
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
-        model, called = as_encoder(encoder), NodeText.names(aliases)
+        model, name_text = as_encoder(encoder), NodeText.names(aliases)
 
         def indexed(text: NodeText) -> ArrayIndex:
             if model is None:
@@ -144,9 +146,11 @@ class Linker(CombinedTable):
             return DenseIndex.build(table, model, text=text, source=source)
 
         return cls(
-            BM25Index.build(table, text=called),
+            BM25Index.build(table, text=name_text),
             dense=(
-                None if model is None else DenseIndex.build(table, model, text=called)
+                None
+                if model is None
+                else DenseIndex.build(table, model, text=name_text)
             ),
             documents=None if documents is None else indexed(documents),
         )
@@ -161,9 +165,10 @@ class Linker(CombinedTable):
         documents: NodeText | None = None,
         aliases: str = ALIASES,
     ) -> Self:
-        """Make it of a store's nodes, or those that bear one of `labels`.
+        """Make a linker of a store's nodes, or of those with one of `labels`.
 
-        ``store.attach(index)`` keeps it in step; the rest is as for `build`.
+        ``store.attach(index)`` keeps it in step; the other parameters are as for
+        `build`.
         """
         index = cls.build(
             table_of(store, labels),
@@ -191,25 +196,25 @@ class Linker(CombinedTable):
 
     @property
     def aliases(self) -> str:
-        """The property that holds what else a node is called."""
+        """The property that holds a node's other names."""
         return self.names.text.aliases
 
     @property
-    def book(self) -> NameIndex:
+    def name_index(self) -> NameIndex:
         """The names of the nodes."""
         with self._lock:
-            if not self._book:
+            if not self._name_index:
                 table = self.table
                 aliases = (
                     properties.get(self.aliases) for properties in table.properties
                 )
-                self._book.append(
+                self._name_index.append(
                     NameIndex(
                         zip(table.ids, table.names, aliases, strict=True),
                         aliases=self.aliases,
                     )
                 )
-            return self._book[0]
+            return self._name_index[0]
 
     # -- linking
 
@@ -225,8 +230,8 @@ class Linker(CombinedTable):
     ) -> list[LinkedNode]:
         """Return the nodes that a mention may mean: the best first, ties by id.
 
-        Nodes that have nothing in common with the mention do not come back, so that
-        there may be none.
+        Nodes with nothing in common with the mention are not returned, so there may be
+        none.
 
         Parameters
         ----------
@@ -234,16 +239,16 @@ class Linker(CombinedTable):
             ``name`` for a short name ("Sony"), ``doc`` for a description ("headphones
             with long battery life").
         k, tau
-            At most so many nodes, which score at least `tau` times the best: (5, 0.95)
-            for names, (10, 0.90) for descriptions (GRASP, appendix A).
+            At most `k` nodes, which score at least `tau` times the best: (5, 0.95) for
+            names, (10, 0.90) for descriptions (GRASP, appendix A).
         labels, where
-            Only nodes that bear one of the labels and satisfy the condition.
+            Only nodes with one of the labels that satisfy the condition.
 
         Raises
         ------
         InvalidInput
-            On another mode, a mention that is not a string, or ``doc`` where there is
-            no index of documents.
+            On another mode, a mention that is not a string, or ``doc`` without an index
+            of documents.
         """
         if mode not in RULES:
             raise InvalidInput(f"mode: expected 'name' or 'doc', got {mode!r}")
@@ -257,25 +262,28 @@ class Linker(CombinedTable):
         )
         if not 0 <= tau <= 1:
             raise InvalidInput(f"tau: expected a number from 0 to 1, got {tau!r}")
-        book, state = self.book, copy(self)
+        name_index, state = self.name_index, copy(self)
         mask = state.table.mask(Where.parse(where), labels)
-        found = (
-            state._named(mention, k, mask, book)
+        nodes, scores, hows = (
+            state._candidates_by_name(mention, k, mask, name_index)
             if mode == "name"
-            else state._described(mention, k, mask)
+            else state._candidates_by_description(mention, k, mask)
         )
-        nodes, scores, hows = found
         best = top_k(scores, k)
         best = best[
             (scores[best] > 0) & (scores[best] >= tau * scores.max(initial=0.0))
         ]
         return [LinkedNode(nodes[i], float(scores[i]), hows[i]) for i in best.tolist()]
 
-    def _named(
-        self, mention: str, k: int, mask: NDArray[np.bool_] | None, book: NameIndex
+    def _candidates_by_name(
+        self,
+        mention: str,
+        k: int,
+        mask: NDArray[np.bool_] | None,
+        name_index: NameIndex,
     ) -> Candidates:
         n = max(_CANDIDATES, k)
-        called = self._positions(book.nodes_by_name(mention), mask)
+        exact = self._positions(name_index.nodes_by_name(mention), mask)
         near = (
             [self.names.top(mention, n, mask)]
             if len(self.names.term_ids(mention))
@@ -283,25 +291,24 @@ class Linker(CombinedTable):
         )
         if self.dense is not None and len(self.table):
             near.append(self.dense.top(mention, n, mask))
-        positions = np.unique(np.concatenate([called, *near]))
+        positions = np.unique(np.concatenate([exact, *near]))
         nodes = self.table.at(positions)
-        likeness = self._common_words(mention, nodes)
+        similarity = self._word_overlap(mention, nodes)
         if self.dense is not None and len(positions):
             cosines = np.clip(self.dense.score_at(mention, positions), 0.0, 1.0)
-            likeness = np.asarray(
-                WORDS * likeness + (1.0 - WORDS) * cosines, dtype=np.float32
+            similarity = np.asarray(
+                WORDS * similarity + (1.0 - WORDS) * cosines, dtype=np.float32
             )
-        scores, hows = SIMILAR * likeness, ["similar"] * len(nodes)
-        for i in np.flatnonzero(np.isin(positions, called)).tolist():
-            scores[i], hows[i] = _called(mention, nodes[i], self.aliases)
+        scores, hows = SIMILAR * similarity, ["similar"] * len(nodes)
+        for i in np.flatnonzero(np.isin(positions, exact)).tolist():
+            scores[i], hows[i] = _score_of_name(mention, nodes[i], self.aliases)
         return nodes, scores, hows
 
-    def _common_words(self, mention: str, nodes: Sequence[Node]) -> NDArray[np.float32]:
-        """Dice's coefficient of two sets of words (Dice 1945), each word weighed by its
-        rarity among names, ``(n,)``.
+    def _word_overlap(self, mention: str, nodes: Sequence[Node]) -> NDArray[np.float32]:
+        """Return Dice's coefficient of mention and names, words by rarity, ``(n,)``.
 
-        ``2 · Σ idf(common) / (Σ idf(mention) + Σ idf(name))``, the highest over what a
-        node is called; 0 to 1.
+        ``2 · Σ idf(common) / (Σ idf(mention) + Σ idf(name))`` (Dice 1945), the highest
+        over the names of a node; 0 to 1.
         """
         names, positions, idf = (
             self.names,
@@ -310,27 +317,29 @@ class Linker(CombinedTable):
         )
         unseen = float(np.log1p((len(self.table) + 0.5) / 0.5))
 
-        def weighed(text: str) -> dict[str, float]:
+        def weighted(text: str) -> dict[str, float]:
             return {
                 term: float(idf[positions[term]]) if term in positions else unseen
                 for term in names.analyzer(text)
             }
 
-        asked = weighed(mention)
-        total = sum(asked.values())
+        in_mention = weighted(mention)
+        total = sum(in_mention.values())
 
         def dice(name: str) -> float:
-            own = weighed(name)
-            common = sum(weight for term, weight in own.items() if term in asked)
-            return 2.0 * common / (total + sum(own.values())) if common else 0.0
+            in_name = weighted(name)
+            common = sum(
+                weight for term, weight in in_name.items() if term in in_mention
+            )
+            return 2.0 * common / (total + sum(in_name.values())) if common else 0.0
 
         best = [
-            max(dice(name) for _, name in node_names(node, self.aliases))
+            max(dice(name) for _, name in linkable_names(node, self.aliases))
             for node in nodes
         ]
         return np.asarray(best, dtype=np.float32)
 
-    def _described(
+    def _candidates_by_description(
         self, mention: str, k: int, mask: NDArray[np.bool_] | None
     ) -> Candidates:
         documents = self.documents
@@ -347,53 +356,53 @@ class Linker(CombinedTable):
             ["document"] * len(order),
         )
 
-    def spot(
+    def find_mentions(
         self,
         question: str,
         *,
         labels: Collection[str] | None = None,
         where: WhereLike = None,
     ) -> list[MentionSpan]:
-        """Return the known names in a question with the nodes that bear them; see
-        `graphret.linking.mentions.spot`.
+        """Return the known names in a question with their nodes; see `find_mentions`.
 
-        Only nodes that bear one of `labels` and satisfy `where` count.
+        Only nodes with one of `labels` that satisfy `where` count.
         """
         if not isinstance(question, str):
             raise InvalidInput(
                 f"question: expected a string, got {type(question).__name__}"
             )
-        book, state = self.book, copy(self)
+        name_index, state = self.name_index, copy(self)
         mask = state.table.mask(Where.parse(where), labels)
 
         def keep(ids: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(state.table.ids.take(state._positions(ids, mask)))
 
         def forms(ids: tuple[str, ...]) -> list[list[str]]:
-            found = state.table.find(ids)
-            there = found[found >= 0]  # the book may know of later ones
-            if (
-                len(set(state.table.names.take(there))) < 2
-            ):  # such as thousands of chapters: nothing tells them apart
+            positions = state.table.find(ids)
+            present = positions[positions >= 0]  # the index may have newer nodes
+            # Nodes of one name, such as thousands of chapters, cannot be told apart.
+            if len(set(state.table.names.take(present))) < 2:
                 return [[]] * len(ids)
-            nodes = iter(state.table.at(there))
+            nodes = iter(state.table.at(present))
             return [
                 (
-                    [form for _, form in node_names(next(nodes), state.aliases)]
-                    if i >= 0
+                    [form for _, form in linkable_names(next(nodes), state.aliases)]
+                    if position >= 0
                     else []
                 )
-                for i in found
+                for position in positions
             ]
 
-        return find_mentions(question, book, None if mask is None else keep, forms)
+        return find_mentions(
+            question, name_index, None if mask is None else keep, forms
+        )
 
     def _positions(
         self, ids: Sequence[str], mask: NDArray[np.bool_] | None
     ) -> NDArray[np.int64]:
-        found = self.table.find(ids)
-        found = found[found >= 0]
-        return found if mask is None else found[mask[found]]
+        positions = self.table.find(ids)
+        positions = positions[positions >= 0]
+        return positions if mask is None else positions[mask[positions]]
 
     # -- change
 
@@ -408,28 +417,34 @@ class Linker(CombinedTable):
 
         def adopt() -> None:
             with self._lock:
-                old = self.table.at(self._positions(ids, None)) if self._book else []
+                old = (
+                    self.table.at(self._positions(ids, None))
+                    if self._name_index
+                    else []
+                )
                 adopt_indexes()
-                if self._book:
-                    self._book[0].change(old, self.table.at(self._positions(ids, None)))
+                if self._name_index:
+                    self._name_index[0].change(
+                        old, self.table.at(self._positions(ids, None))
+                    )
 
         return adopt
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
         cut = super().induced(table, positions)
-        cut._book = []
+        cut._name_index = []
         return cut
 
 
-def _called(mention: str, node: Node, aliases: str) -> tuple[float, str]:
-    """The score of a node that bears a name, and how."""
+def _score_of_name(mention: str, node: Node, aliases: str) -> tuple[float, str]:
+    """Return the score of a node that a mention names, and how it is named."""
     if node.name.strip() == mention.strip():
         return EXACT, "exact"
-    wanted = normal_form(mention)
+    mention_form = normal_form(mention)
     kinds = [
         kind
-        for kind, variant in node_names(node, aliases)
-        if normal_form(variant) == wanted
+        for kind, variant in linkable_names(node, aliases)
+        if normal_form(variant) == mention_form
     ]
     if NAME in kinds:
         return NORMALISED, "normalised"

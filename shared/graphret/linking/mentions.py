@@ -1,4 +1,4 @@
-"""Known names in a question, found by their words alone."""
+"""Find known names in a question by their words alone."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from graphret.linking.names import SIGNS, NameIndex
 from graphret.stopwords import FUNCTION_WORDS, STOP_WORDS
 from graphret.text import Token, tokenize, words
 
-#: Names of more words than this are looked for even if all of them are everyday words.
+#: Longer names count even if all their words are everyday words.
 GUARDED_WORDS = 2
-#: The score of an everyday word that is spotted for want of anything else.
+#: The score of an everyday word that is spotted where nothing else is.
 DOUBTFUL = 0.5
-#: Times the score, where a name stands in the question in the form that another node
-#: has.
+#: Factor on the score of a node where the question has the form of another's name.
 OTHER_FORM = 0.99
 
 MARKED_TEXT = re.compile(
@@ -24,7 +23,7 @@ MARKED_TEXT = re.compile(
 SYMBOLS = re.compile(r"(?<!\S)[^\w\s]+(?!\S)")
 _AROUND = "".join(SIGNS - set("?!.,;:…。、！？：；"))
 
-#: Which of the nodes that bear a name count, and what each of several nodes is called.
+#: Which of the nodes with a name count, and the names of each of several nodes.
 Keep = Callable[[tuple[str, ...]], tuple[str, ...]]
 Forms = Callable[[tuple[str, ...]], Sequence[Iterable[str]]]
 
@@ -40,15 +39,14 @@ class MentionSpan:
     text
         What the question says there.
     ids
-        The nodes that bear the name: those first that are called just as it stands
-        there, then by id.
+        The nodes with the name: those first whose name is written just so, then by id.
     score
         1, or `DOUBTFUL` for an everyday word that nothing in the question's form marks
         as a name.
     scores
-        That of each node: less than `score` for one whose name differs in case, accents
-        or punctuation from what stands there, if another node's does not ("C" and "C#"
-        where "C++" is said).
+        The score of each node: less than `score` for one whose name differs in case,
+        accents or punctuation from `text`, if another node's does not ("C" and "C#"
+        where the question says "C++").
     """
 
     start: int
@@ -61,48 +59,49 @@ class MentionSpan:
 
 @dataclass(frozen=True, slots=True)
 class _MentionCandidate:
-    """A name where it stands in the question, its length counted in words."""
+    """A name at its place in the question, its length counted in words."""
 
     start: int
     end: int
     ids: tuple[str, ...]
     marked: bool
     length: int = 0
-    content: int = 0  # words that are no function words
-    #: Whether it begins with a small letter before a word in capitals: "the Joe".
+    content: int = 0  # words other than function words
+    #: Whether it begins with a small letter before a capitalised word: "the Joe".
     drags: bool = False
 
 
 def find_mentions(
-    question: str, book: NameIndex, keep: Keep | None = None, forms: Forms | None = None
+    question: str,
+    name_index: NameIndex,
+    keep: Keep | None = None,
+    forms: Forms | None = None,
 ) -> list[MentionSpan]:
     """Return the known names in a question, from left to right, none overlapping.
 
-    Of names that overlap what stands in quotes or square brackets is chosen before all
-    others, and then the longest, counted in words that are no function words; of those
-    of as many, one that does not begin with a small letter before a word in capitals
-    ("Killer Joe" rather than "the Killer"), then that of most words, then the first. So
-    no name is chosen beside a longer one in which it lies.
+    Of overlapping names, one in quotes or square brackets comes first, then the one
+    with the most words other than function words; among equals, one that does not begin
+    with a small letter before a capitalised word ("Killer Joe" rather than "the
+    Killer"), then the one with the most words, then the first. So a longer name always
+    wins over one inside it.
 
-    A name of one or two everyday words ("it", "the one", "love") counts where it is so
-    marked or written in capitals that are no matter of style; and else, with less
+    A name of one or two everyday words ("it", "the one", "love") counts where it is
+    marked so, or capitalised other than by style. Otherwise it counts, with a lower
     score, only where nothing but everyday words is found: then common words ("love")
-    rather than such as hold a sentence together ("it"). A name of symbols alone ("$")
-    counts where it stands by itself, one of quotes, brackets, dashes and ends of
-    sentences ("???") where it is marked.
+    before function words ("it"). A name of symbols alone ("$") counts where it stands
+    by itself, one of punctuation ("???") where it is marked.
 
     Parameters
     ----------
     keep
-        Which of the nodes that bear a name count; a name whose bearers do not is passed
-        over.
+        Returns which of the nodes with a name count; a name without any is skipped.
     forms
-        What each of several nodes that bear a name is called, so that names are told
-        apart that differ in case, accents or punctuation alone.
+        Returns the names of each of several nodes with one name, to tell names apart
+        that differ in case, accents or punctuation alone.
     """
 
-    def bearers(name: int | str) -> tuple[str, ...]:
-        ids = book.nodes_by_name(name)
+    def nodes_with(name: int | str) -> tuple[str, ...]:
+        ids = name_index.nodes_by_name(name)
         return ids if keep is None else keep(ids)
 
     marks = {
@@ -111,41 +110,43 @@ def find_mentions(
     }
     sure: list[_MentionCandidate] = []
     doubtful: dict[str, list[_MentionCandidate]] = {"common": [], "function": []}
-    for match, kind in _word_matches(question, book, marks, bearers):
+    for match, kind in _word_matches(question, name_index, marks, nodes_with):
         (doubtful[kind] if kind else sure).append(match)
-    for start, end, marked in _symbols(question, book, marks):
-        if ids := bearers(question[start:end]):
+    for start, end, marked in _symbols(question, name_index, marks):
+        if ids := nodes_with(question[start:end]):
             sure.append(_MentionCandidate(start, end, ids, marked))
     if sure:
-        return [_spotted(question, match, 1.0, forms) for match in _apart(sure)]
+        chosen = _without_overlaps(sure)
+        return [_mention_span(question, match, 1.0, forms) for match in chosen]
     best = _longest(doubtful["common"]) or _last(doubtful["function"])
-    return [_spotted(question, match, DOUBTFUL, forms) for match in _apart(best)]
+    chosen = _without_overlaps(best)
+    return [_mention_span(question, match, DOUBTFUL, forms) for match in chosen]
 
 
 def _word_matches(
     question: str,
-    book: NameIndex,
+    name_index: NameIndex,
     marks: Collection[tuple[int, int]],
-    bearers: Callable[[int | str], tuple[str, ...]],
+    nodes_with: Callable[[int | str], tuple[str, ...]],
 ) -> Iterator[tuple[_MentionCandidate, str]]:
-    """Yield the names of words that nodes bear, each with what makes it doubtful.
+    """Yield the names made of words, each with the kind of its everyday words, if any.
 
-    That is the kind of its everyday words, or nothing.
+    A kind other than the empty string makes a name doubtful.
     """
     tokens = tokenize(question)
     run = [word for word, _, _ in tokens]
     spans = {_span(tokens, start, end) for start, end in marks}
     names = [
-        (name, first, last, _everyday(run[first:last]))
-        for name, first, last in book.find_every(run)
+        (name, first, last, _everyday_kind(run[first:last]))
+        for name, first, last in name_index.find_every(run)
     ]
-    named: set[int] = set()
+    name_places: set[int] = set()
     for _, first, last, kind in names:
         if not kind:
-            named.update(range(first, last))
-    capitals = _capitals(question, tokens, named)
+            name_places.update(range(first, last))
+    capitals = _capitals(question, tokens, name_places)
     for name, first, last, kind in names:
-        ids = bearers(name)
+        ids = nodes_with(name)
         if not ids:
             continue
         shown = [capital for capital in capitals[first:last] if capital is not None]
@@ -163,76 +164,82 @@ def _word_matches(
 
 
 def _symbols(
-    question: str, book: NameIndex, marks: Collection[tuple[int, int]]
+    question: str, name_index: NameIndex, marks: Collection[tuple[int, int]]
 ) -> Iterator[tuple[int, int, bool]]:
-    """Go through names of symbols alone: what is marked, and what stands by itself but
-    for quotes and brackets.
+    """Yield the places of names of symbols alone, and whether each is marked.
+
+    One that is not marked has to stand by itself, apart from quotes and brackets.
     """
     for start, end in marks:
-        if book.has_symbols(question[start:end]):
+        if name_index.has_symbols(question[start:end]):
             yield start, end, True
     for match in SYMBOLS.finditer(question):
         name = match[0].strip(_AROUND)
-        if not book.has_symbols(name):
+        if not name_index.has_symbols(name):
             name = name.rstrip("".join(SIGNS)).strip(_AROUND)
         start = match.start() + match[0].find(name)
         if (
-            book.has_symbols(name)
+            name_index.has_symbols(name)
             and not SIGNS.issuperset(name)
             and (start, start + len(name)) not in marks
         ):
             yield start, start + len(name), False
 
 
-def _spotted(
+def _mention_span(
     question: str, match: _MentionCandidate, score: float, forms: Forms | None
 ) -> MentionSpan:
-    """A name with its bearers, those first of whose forms most stands there."""
+    """Return a name with its nodes, those first whose written form fits best."""
     ids, start, end = match.ids, match.start, match.end
     scores = [score] * len(ids)
     if forms is not None and len(ids) > 1:
-        fits = (
-            [_stands(form, question, start, end) for form in own] for own in forms(ids)
-        )
-        standing = [max(one, default=(0, False)) for one in fits]
-        best = max(standing)
-        scores = [score if one == best else score * OTHER_FORM for one in standing]
+        fit_by_node = [
+            max(
+                (_form_fit(form, question, start, end) for form in node_forms),
+                default=(0, False),
+            )
+            for node_forms in forms(ids)
+        ]
+        best = max(fit_by_node)
+        scores = [score if fit == best else score * OTHER_FORM for fit in fit_by_node]
         order = sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))
         ids, scores = tuple(ids[i] for i in order), [scores[i] for i in order]
     return MentionSpan(start, end, question[start:end], ids, score, tuple(scores))
 
 
-def _stands(form: str, question: str, start: int, end: int) -> tuple[int, bool]:
-    """How much of a question a name takes up around a place, 0 where it does not stand
-    there, and if case fits too.
+def _form_fit(form: str, question: str, start: int, end: int) -> tuple[int, bool]:
+    """Return how many characters a written form fits at a place, and if case fits too.
+
+    The length is 0 where the question does not have the form there.
     """
-    read = tokenize(form)
-    if not read:
+    tokens = tokenize(form)
+    if not tokens:
         return (len(form), True) if form.strip() == question[start:end] else (0, False)
-    if [word for word, _, _ in read] != words(question[start:end]):
+    if [word for word, _, _ in tokens] != words(question[start:end]):
         return 0, False
-    at = start - read[0][1]
-    said = question[at : at + len(form)] if at >= 0 else ""
-    return (len(form), said == form) if said.lower() == form.lower() else (0, False)
+    at = start - tokens[0][1]
+    text = question[at : at + len(form)] if at >= 0 else ""
+    return (len(form), text == form) if text.lower() == form.lower() else (0, False)
 
 
 def _stripped(question: str, start: int, end: int) -> tuple[int, int]:
-    """A place in the text without the white space at its ends."""
+    """Return a place in the text without the white space at its ends."""
     inside = question[start:end]
     return end - len(inside.lstrip()), start + len(inside.rstrip())
 
 
 def _span(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int] | None:
-    """The words between two places of the text, if there are any."""
+    """Return the words between two places of the text, if there are any."""
     inside = [
         i for i, (_, begin, stop) in enumerate(tokens) if start <= begin and stop <= end
     ]
     return (inside[0], inside[-1] + 1) if inside else None
 
 
-def _everyday(run: Sequence[str]) -> str:
-    """Whether words are all everyday ones: ``function``, ``common`` if one is no
-    function word, or nothing.
+def _everyday_kind(run: Sequence[str]) -> str:
+    """Return ``function`` or ``common`` for everyday words alone, else an empty string.
+
+    They are ``common`` if one of them is not a function word.
     """
     if len(run) > GUARDED_WORDS:
         return ""
@@ -248,19 +255,21 @@ def _everyday(run: Sequence[str]) -> str:
 
 
 def _capitals(
-    question: str, tokens: Sequence[Token], named: Collection[int]
+    question: str, tokens: Sequence[Token], name_places: Collection[int]
 ) -> list[bool | None]:
-    """Which words begin with a capital that tells something: not the first, nor any
-    where capitals are the style.
+    """Return which words begin with a capital that means something.
 
-    They are where, but for the first word and the words of names, capitals are more
-    than small letters. `None` is for what has no case, such as numbers.
+    The first word's capital does not, nor does any where capitals are the style: where,
+    apart from the first word and the words of names, most words begin with one. Words
+    without case, such as numbers, are `None`.
     """
     letters = [question[start] for _, start, _ in tokens]
-    others = [
-        letter for place, letter in enumerate(letters) if place and place not in named
+    elsewhere = [
+        letter
+        for place, letter in enumerate(letters)
+        if place and place not in name_places
     ]
-    telling = sum(map(str.islower, others)) >= sum(map(str.isupper, others))
+    telling = sum(map(str.islower, elsewhere)) >= sum(map(str.isupper, elsewhere))
     return [
         (
             (letter.isupper() and telling and place > 0)
@@ -271,45 +280,45 @@ def _capitals(
     ]
 
 
-def _longest(found: list[_MentionCandidate]) -> list[_MentionCandidate]:
-    """Of names of common words those of most words."""
-    most = max((match.length for match in found), default=0)
-    return [match for match in found if match.length == most]
+def _longest(candidates: list[_MentionCandidate]) -> list[_MentionCandidate]:
+    """Return the names with the most words."""
+    most = max((match.length for match in candidates), default=0)
+    return [match for match in candidates if match.length == most]
 
 
-def _last(found: list[_MentionCandidate]) -> list[_MentionCandidate]:
-    """Of names of function words alone the longest, then the last: questions open with
-    the commonest.
+def _last(candidates: list[_MentionCandidate]) -> list[_MentionCandidate]:
+    """Return the last of the longest names: questions open with the commonest words."""
+    return sorted(candidates, key=lambda match: (match.length, match.start))[-1:]
+
+
+def _without_overlaps(candidates: list[_MentionCandidate]) -> list[_MentionCandidate]:
+    """Choose names that do not overlap, and put them in order.
+
+    Marked names come first, then those with the most content.
     """
-    return sorted(found, key=lambda match: (match.length, match.start))[-1:]
 
-
-def _apart(found: list[_MentionCandidate]) -> list[_MentionCandidate]:
-    """Choose names that do not overlap, the marked and then those that say most first,
-    and put them in order.
-    """
-
-    def marked(
-        one: _MentionCandidate,
-    ) -> bool:  # not so a mark inside of a name, as in "The 'Human' Factor"
-        return one.marked and not any(
-            other.start <= one.start
-            and one.end <= other.end
-            and other.length > one.length
-            for other in found
+    def marked(match: _MentionCandidate) -> bool:
+        # A mark inside a name does not count, as in "The 'Human' Factor".
+        return match.marked and not any(
+            other.start <= match.start
+            and match.end <= other.end
+            and other.length > match.length
+            for other in candidates
         )
 
-    taken: list[_MentionCandidate] = []
-    for one in sorted(
-        found,
-        key=lambda one: (
-            not marked(one),
-            -one.content,
-            one.drags,
-            -one.length,
-            one.start,
+    chosen: list[_MentionCandidate] = []
+    for match in sorted(
+        candidates,
+        key=lambda match: (
+            not marked(match),
+            -match.content,
+            match.drags,
+            -match.length,
+            match.start,
         ),
     ):
-        if all(one.end <= other.start or other.end <= one.start for other in taken):
-            taken.append(one)
-    return sorted(taken, key=lambda one: one.start)
+        if all(
+            match.end <= other.start or other.end <= match.start for other in chosen
+        ):
+            chosen.append(match)
+    return sorted(chosen, key=lambda match: match.start)

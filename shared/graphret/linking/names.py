@@ -1,4 +1,4 @@
-"""`NameIndex`: what the nodes of a graph are called, and the nodes that bear a name."""
+"""`NameIndex`: the names of a graph's nodes, and the nodes with a name."""
 
 from __future__ import annotations
 
@@ -8,66 +8,60 @@ from typing import Any
 from graphret.contracts import Lock
 from graphret.linking.gazetteer import Gazetteer, NameMatch
 from graphret.search.fields import ALIASES
-from graphret.text import short_names, words
+from graphret.text import alias_list, short_names, words
 from graphret.types import Node
 
-#: How a node is called by a variant of its name.
+#: The kinds of a node's names.
 NAME, ALIAS, SHORT = "name", "alias", "short"
-#: What holds a sentence together: marks that end it, dashes, quotes and brackets.
+#: Punctuation of sentences: marks that end them, dashes, quotes and brackets.
 SIGNS = frozenset("?!.,;:…。、！？：；-–—¿¡()[]{}'\"`‘’“”‚„«»‹›")
 
 
 def name_variants(name: str, aliases: Any = None) -> Iterator[tuple[str, str]]:
-    """Go through what a node is called: its name, its aliases, and each of them without
-    a bracket behind it.
-    """
-    listed = (
-        [aliases]
-        if isinstance(aliases, str)
-        else list(aliases)
-        if isinstance(aliases, (list, tuple))
-        else []
-    )
-    called = [
-        (NAME, name),
-        *((ALIAS, alias) for alias in listed if isinstance(alias, str)),
-    ]
-    yield from called
-    for _, long in called:
+    """Yield a name and its aliases with their kinds, then each without its bracket."""
+    full_names = [(NAME, name), *((ALIAS, alias) for alias in alias_list(aliases))]
+    yield from full_names
+    for _, full_name in full_names:
         if (
-            "(" in long
-            and (short := short_names(long))
-            and words(short[0]) != words(long)
+            "(" in full_name
+            and (short := short_names(full_name))
+            and words(short[0]) != words(full_name)
         ):
             yield SHORT, short[0]
 
 
 def normal_form(name: str) -> str:
-    """Return what names are compared by: their words, or where they have none their
-    symbols.
-    """
+    """Return a name's form for comparison: its words, or its symbols if it has none."""
     return " ".join(words(name) or name.split())
 
 
-def node_names(node: Node, aliases: str = ALIASES) -> Iterator[tuple[str, str]]:
-    """Go through what a node is called that has its aliases in a property; see
-    `name_variants`.
+def linkable_names(node: Node, aliases: str = ALIASES) -> Iterator[tuple[str, str]]:
+    """Yield the names by which a question may mention a node, with their kinds.
+
+    This is the question that linking asks: every name counts as it stands, and the id
+    does not. For the names by which other texts refer to a node see
+    `graphret.sage.names.reference_names`.
+
+    Parameters
+    ----------
+    aliases
+        The property that holds the node's aliases.
     """
     return name_variants(node.name, node.properties.get(aliases))
 
 
 class NameIndex:
-    """The names, aliases and short names of nodes, normalised; changed in place, in
-    time linear in the change.
+    """The normalised names, aliases and short names of nodes.
 
-    A million names take about 0.25 GB. Several threads may read and change it at once.
+    It is changed in place, in time linear in the change. A million names take about
+    0.25 GB. Several threads may read and change it at once.
 
     Parameters
     ----------
     called
         The id, the name and the aliases of each node.
     aliases
-        The property in which the nodes of a later change have theirs.
+        The property that holds the aliases of nodes in later changes.
     """
 
     def __init__(
@@ -76,8 +70,8 @@ class NameIndex:
         self._aliases = aliases
         self._gazetteer = Gazetteer()
         # By position in the gazetteer, or by the symbols of a name without a word; most
-        # names have one bearer.
-        self._bearers: dict[int | str, str | set[str]] = {}
+        # names have one node.
+        self._ids_by_name: dict[int | str, str | set[str]] = {}
         self._lock = Lock()
         for node_id, name, aliases in called:
             for _, variant in name_variants(name, aliases):
@@ -85,35 +79,34 @@ class NameIndex:
 
     def __len__(self) -> int:
         """How many different names there are."""
-        return len(self._bearers)
+        return len(self._ids_by_name)
 
     def nodes_by_name(self, name: int | str) -> tuple[str, ...]:
-        """Return the ids of the nodes that bear a name, or that of a match, in order;
-        none if it is gone meanwhile.
+        """Return the sorted ids of the nodes with a name, or with the name of a match.
+
+        There are none if a change has removed the name in the meantime.
         """
         with self._lock:
-            held = self._bearers.get(
+            ids = self._ids_by_name.get(
                 self._key(name) if isinstance(name, str) else name, ()
             )
-            return (held,) if isinstance(held, str) else tuple(sorted(held))
+            return (ids,) if isinstance(ids, str) else tuple(sorted(ids))
 
     def find_every(self, run: Sequence[str]) -> list[NameMatch]:
-        """Return every name in normalised words, its places those of words; see
-        `Gazetteer.find_every`.
-        """
+        """Return every name in normalised words; see `Gazetteer.find_every`."""
         with self._lock:
             return self._gazetteer.find_every(run)
 
     def has_symbols(self, text: str) -> bool:
         """Whether a text of symbols alone, such as ``$``, is a name."""
-        return text in self._bearers
+        return text in self._ids_by_name
 
     def change(self, old: Iterable[Node], new: Iterable[Node]) -> None:
-        """Take nodes away and add others, in that order."""
+        """Remove old nodes, then add new ones."""
         with self._lock:
             for nodes, apply in ((old, self._remove), (new, self._add)):
                 for node in nodes:
-                    for _, variant in node_names(node, self._aliases):
+                    for _, variant in linkable_names(node, self._aliases):
                         apply(variant, node.id)
 
     def _key(self, name: str) -> int | str:
@@ -125,18 +118,18 @@ class NameIndex:
         key = normal_form(name) if position is None else position
         if key == "":
             return
-        held = self._bearers.setdefault(key, node_id)
-        if isinstance(held, set):
-            held.add(node_id)
-        elif held != node_id:
-            self._bearers[key] = {held, node_id}
+        ids = self._ids_by_name.setdefault(key, node_id)
+        if isinstance(ids, set):
+            ids.add(node_id)
+        elif ids != node_id:
+            self._ids_by_name[key] = {ids, node_id}
 
     def _remove(self, name: str, node_id: str) -> None:
         key = self._key(name)
-        held = self._bearers.get(key)
-        if isinstance(held, set):
-            held.discard(node_id)
-        if held in (node_id, set()):
-            del self._bearers[key]
+        ids = self._ids_by_name.get(key)
+        if isinstance(ids, set):
+            ids.discard(node_id)
+        if ids in (node_id, set()):
+            del self._ids_by_name[key]
             if isinstance(key, int):
                 self._gazetteer.discard(name)

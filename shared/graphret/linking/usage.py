@@ -1,8 +1,8 @@
-"""How a text uses a name: as one of its words, or as what something is called.
+"""How a text uses a name: as an ordinary word, or as the name of something.
 
-Capitals tell, in every script that has them, and only within a sentence: at its
-beginning, in a heading and among capitals alone every word has one. So the texts of a
-corpus say themselves which of its titles are everyday words.
+Capitals tell, in every script that has them, but only within a sentence: at its
+beginning, in headings and in all-capital text every word has one. So the texts of a
+corpus show which of its titles are everyday words.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from itertools import chain
 from graphret.stopwords import COMMON_WORDS, FUNCTION_WORDS
 from graphret.text import words as words_of
 
-# What stands before the first word of a sentence, of a line, of a cell or of a
-# quotation.
+# What precedes the first word of a sentence, a line, a cell or a quotation.
 _BEGINS_SENTENCE = re.compile(r"""(?:\A|[.!?:;"“”‘«»(—–•*#|]|[^\S ]|\s[-+>] )[ ]*\Z""")
 
 _WORD = re.compile(r"[^\W\d_]+")
 _PLAIN_WORD, _GAP = re.compile(r"[^\W_]+"), re.compile(r"[\W_]+")
 _WORD_BEFORE = re.compile(r"(?<![^\W\d_])([^\W\d_]+)[ -]\Z")
 _WORD_BEHIND = re.compile(r"[ -]([^\W\d_]+)")
-# Beside these a word in lower case is part of another word, of a path, or of code.
+# Next to these a word in lower case is part of another word, of a path, or of code.
 _JOINS, _JOINS_BEHIND = frozenset("-_/\\.@#$"), frozenset("-_/\\@(=")
 _QUOTES = {
     '"': '"',
@@ -41,8 +40,8 @@ _QUOTES = {
     "『": "』",
     "《": "》",
 }
-# Around a name it is looked so far for a word that shows that this is a sentence: one
-# in lower case of so many letters, which has no lower case in titles as well.
+# How many characters around a name are searched for a word that shows a sentence: one
+# in lower case, of at least so many letters, that titles would capitalise.
 _AROUND, _SHORTEST = 80, 3
 _LOWER_IN_TITLES = frozenset(
     "and but for nor yet off per via with from into like over than that upon onto "
@@ -58,31 +57,29 @@ class NameUse(Enum):
     WORD = auto()
     """A word among others: “two examples follow”."""
     UNCLEAR = auto()
-    """Where everything has a capital: “Examples follow”, a heading."""
+    """Where every word would have a capital: “Examples follow”, a heading."""
     PART = auto()
     """Part of a longer name: “Time” in “Time Warner”."""
     NAME = auto()
-    """What something is called: “as Examples has it”, “see `Examples`”."""
+    """The name of something: “as Examples has it”, “see `Examples`”."""
 
 
 @dataclass(slots=True)
 class UseCounts:
-    """How often a name is a word, and how often a name."""
+    """How often a name is used as a word, and how often as a name."""
 
     words: int = 0
     names: int = 0
 
     @classmethod
     def of(cls, name: str, text: str) -> UseCounts:
-        """Count the occurrences of a name in a text, `name` being as what bears it
-        spells it.
-        """
-        found = cls()
+        """Count the occurrences of a name, in its node's spelling, in a text."""
+        counts = cls()
         for start, end in _occurrences(name, text):
             use = use_at(text, start, end, name)
-            found.words += use is NameUse.WORD
-            found.names += use is NameUse.NAME
-        return found
+            counts.words += use is NameUse.WORD
+            counts.names += use is NameUse.NAME
+        return counts
 
     def add(self, other: UseCounts) -> None:
         """Count further occurrences."""
@@ -91,24 +88,20 @@ class UseCounts:
 
     @property
     def everyday(self) -> float:
-        """The share of its occurrences in which it is a word, of those that tell; 0
-        where none does.
-        """
+        """The share of words among the clear occurrences; 0 where there are none."""
         return self.words / (self.words + self.names) if self.words else 0.0
 
 
 def may_be_word(name: str, text: str) -> bool:
-    """Whether a text that says a name may use it as a word; quick, to leave out most
-    names.
-    """
+    """Whether a text with a name may use it as a word; a quick first test."""
     return name not in text if name.isupper() else name.lower() in text
 
 
 def can_be_everyday(name: str) -> bool:
-    """Whether a name can be an everyday word, as far as it says itself.
+    """Whether a name by itself can be an everyday word.
 
-    It is in a script that has capitals, and no term of several words, such as “system
-    prompt”; but “next steps” is one.
+    It has to be in a script with capitals, and a single word or made of common words:
+    “next steps” can be one, “system prompt” cannot.
     """
     words = words_of(name)
     common = all(
@@ -119,23 +112,26 @@ def can_be_everyday(name: str) -> bool:
 
 
 def use_at(text: str, start: int, end: int, name: str) -> NameUse:
-    """Return what the occurrence of a name is that a text has from `start` to `end`.
+    """Return how a text uses a name from `start` to `end`.
 
-    `name` is the name as what bears it spells it.
+    `name` is the name in its node's spelling.
     """
-    said = text[start:end]
+    occurrence = text[start:end]
     if (marked := _marked(text, start, end)) is not None:
         return marked
-    if said == said.lower() or (
-        name.isupper() and not said.isupper()
-    ):  # what is called SEAT is said in capitals
+    # A text writes the name SEAT in capitals.
+    if occurrence == occurrence.lower() or (
+        name.isupper() and not occurrence.isupper()
+    ):
         code = text[start - 1 : start] in _JOINS or text[end : end + 1] in _JOINS_BEHIND
         return NameUse.UNCLEAR if code else NameUse.WORD
-    if said.isupper() and not name.isupper():
+    if occurrence.isupper() and not name.isupper():
         return NameUse.UNCLEAR
     if begins_sentence(text, start):
         content = [
-            word for word in _WORD.findall(said) if word.lower() not in FUNCTION_WORDS
+            word
+            for word in _WORD.findall(occurrence)
+            if word.lower() not in FUNCTION_WORDS
         ]
         capitals = sum(word[0].isupper() for word in content)
         if capitals < len(content):
@@ -144,15 +140,12 @@ def use_at(text: str, start: int, end: int, name: str) -> NameUse:
             return NameUse.UNCLEAR
     if not in_sentence(text, start, end):
         return NameUse.UNCLEAR
-    return (
-        NameUse.PART if " " not in said and _is_part(text, start, end) else NameUse.NAME
-    )
+    is_part = " " not in occurrence and _is_part(text, start, end)
+    return NameUse.PART if is_part else NameUse.NAME
 
 
 def in_sentence(text: str, start: int, end: int) -> bool:
-    """Whether what a line has around a stretch of it is a sentence, and no heading: it
-    has words in lower case.
-    """
+    """Whether a place is in a sentence, which has lower-case words, not a heading."""
     from_, to = max(0, start - _AROUND), end + _AROUND
     before = text[text.rfind("\n", from_, start) + 1 or from_ : start]
     if before.lstrip().startswith("#"):
@@ -168,25 +161,23 @@ def _tells_sentence(word: str) -> bool:
 
 
 def stands_in_sentence(name: str, text: str, *, first_is_word: bool = False) -> bool:
-    """Whether a text says a name within a sentence, and not only as a heading, among
-    capitals or as an abbreviation.
+    """Whether a text has a name within a sentence, or does not spell it out.
 
-    A text that does not have the name as it is spelled is believed.
+    A heading, text in capitals and an abbreviation do not count.
 
     Parameters
     ----------
     first_is_word
-        Whether the first word of the name is an everyday word, which may have its
-        capital of a sentence that it begins.
+        Whether the first word of the name is an everyday word, whose capital may be
+        that of a sentence's beginning.
     """
-    there = False
+    occurs = False
     for start, end in _occurrences(name, text):
-        there = True
+        occurs = True
         begins = begins_sentence(text, start)
         behind = text[end : end + 1]
-        heading = begins and (
-            not behind or behind in ".:\n"
-        )  # also one that the text goes on behind: “8. Notices. …”
+        # A heading may have text behind it: “8. Notices. …”
+        heading = begins and (not behind or behind in ".:\n")
         short = (
             end - start <= _ABBREVIATION
             and behind == "."
@@ -196,26 +187,22 @@ def stands_in_sentence(name: str, text: str, *, first_is_word: bool = False) -> 
             text, start, end
         ):
             return True
-    return not there
+    return not occurs
 
 
 def begins_sentence(text: str, start: int) -> bool:
-    """Whether what stands from `start` in a text begins a sentence, a line, a cell or a
-    quotation.
-    """
+    """Whether a sentence, a line, a cell or a quotation begins at `start`."""
     return _BEGINS_SENTENCE.search(text[max(0, start - 3) : start]) is not None
 
 
 def _occurrences(name: str, text: str) -> Iterator[tuple[int, int]]:
-    """Yield where a text has a name, in any case and with any gaps between its
-    words.
-    """
-    first, *others = _PLAIN_WORD.findall(name.lower()) or [name.lower()]
+    """Yield the places of a name in a text, in any case and with any gaps."""
+    first, *following = _PLAIN_WORD.findall(name.lower()) or [name.lower()]
     lower = text.lower()
     start = lower.find(first)
     while start >= 0:
         end = start + len(first)
-        for word in others:
+        for word in following:
             gap = _GAP.match(lower, end)
             end = (
                 gap.end() + len(word)
@@ -234,9 +221,7 @@ def _occurrences(name: str, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _marked(text: str, start: int, end: int) -> NameUse | None:
-    """Return what an occurrence is that stands in quotes, code marks or as the text of
-    a link; `None` for another.
-    """
+    """Return the use of a name in quotes, code marks or link text; `None` elsewhere."""
     if not start:
         return None
     opening = text[start - 1]
@@ -244,20 +229,18 @@ def _marked(text: str, start: int, end: int) -> NameUse | None:
     if opening == "[":
         return NameUse.NAME if behind.startswith(("](", "][", "]]")) else None
     closing = _QUOTES.get(opening)
-    if closing is None or text[start - 2 : start] == "**":  # bold is a heading as often
+    # Bold text is as often a heading as a name.
+    if closing is None or text[start - 2 : start] == "**":
         return None
     behind = behind.lstrip(",.")
     if not behind or behind[0] not in closing:
         return None
-    return (
-        NameUse.UNCLEAR if behind[1:2] in (":", "=") else NameUse.NAME
-    )  # the key of a record is no name
+    # The key of a record is not a name.
+    return NameUse.UNCLEAR if behind[1:2] in (":", "=") else NameUse.NAME
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
-    """Whether the word beside an occurrence, with a capital as well, makes a longer
-    name of it.
-    """
+    """Whether a capitalised word next to a name makes it part of a longer one."""
     behind = _WORD_BEHIND.match(text, end)
     if behind and _is_capital(behind[1]):
         return True

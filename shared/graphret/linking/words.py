@@ -1,6 +1,4 @@
-"""Which words mean the same: inflections and compounds by rule, general English by a
-list, the rest by aliases.
-"""
+"""Which words mean the same: by inflection, by compounds, by a list and by aliases."""
 
 from __future__ import annotations
 
@@ -15,8 +13,8 @@ import Stemmer
 from graphret.errors import InvalidInput
 from graphret.text import CAMEL, name_words
 
-#: How near two words are that have one root, and that stand for one another or of which
-#: one ends with the other.
+#: The kinship of two words with one root, and of two words that stand for one another
+#: or of which one ends with the other.
 SAME, ALIKE = 1.0, 0.9
 
 #: Words of any field that stand for one another. By their roots, so any inflection
@@ -60,18 +58,18 @@ _STEMMER = Stemmer.Stemmer("english")
 
 
 def stem(word: str) -> str:
-    """Return what inflections of a word share."""
+    """Return the stem that a word's inflections share."""
     return str(_STEMMER.stemWord(_IRREGULAR.get(word, word)))
 
 
 @lru_cache(maxsize=4096)
 def root(word: str) -> str:
-    """Return what inflections of a word share, and who does it with what is done."""
+    """Return the root that a word shares with its inflections and its agent noun."""
     return _AGENT.sub("", stem(word))
 
 
 _PERSON = frozenset(map(root, _PEOPLE))
-#: What people call relations and labels, or a YAML file of that.
+#: Words that people use for relations and labels, or a YAML file of them.
 Aliases: TypeAlias = "Mapping[str, Iterable[str]] | str | Path | None"
 
 
@@ -81,14 +79,13 @@ class Lexicon:
     Parameters
     ----------
     aliases
-        For a relation or a label the words that people use for it, where these say more
-        than its own name does in general English: ``{"Movie": ["film", "picture"]}``,
-        or a YAML file that says so.
+        The words that people use for a relation or a label, beyond what its name means
+        in general English: ``{"Movie": ["film", "picture"]}``, or a YAML file of these.
 
     Raises
     ------
     InvalidInput
-        Names the entry that is no list of words, or the file that cannot be read.
+        If an entry is not a list of words, or the file cannot be read.
     """
 
     def __init__(self, aliases: Aliases = None) -> None:
@@ -107,26 +104,24 @@ class Lexicon:
                     f"aliases: {name!r}: expected a list of words, got {words!r}"
                 )
             self._aliases[str(name)] = {root(word.lower()) for word in words}
-        self._told = set(self._groups).union(*self._aliases.values())
+        self._relational = set(self._groups).union(*self._aliases.values())
 
     def kinship(self, word: str, name: str) -> float:
-        """How near a word of a question is to the name of a relation or a label, from 0
-        to 1.
-        """
-        own = root(word)
-        best = ALIKE if own in self._aliases.get(name, ()) else 0.0
+        """Return how close a word is to a relation's or label's name, 0 to 1."""
+        word_root = root(word)
+        best = ALIKE if word_root in self._aliases.get(name, ()) else 0.0
         for part in name_words(name):
-            other = root(part)
-            if own == other:
+            part_root = root(part)
+            if word_root == part_root:
                 return SAME
-            alike = self._groups.get(own, -1) == self._groups.get(other)
-            if alike or (len(other) >= _LONG and own.endswith(other)):
+            alike = self._groups.get(word_root, -1) == self._groups.get(part_root)
+            if alike or (len(part_root) >= _LONG and word_root.endswith(part_root)):
                 best = ALIKE
         return best
 
     def is_relational(self, word: str) -> bool:
-        """Whether a word is one of those that relations are commonly named by."""
-        return root(word) in self._told
+        """Whether a word commonly names a relation."""
+        return root(word) in self._relational
 
 
 def _read(path: str | Path) -> Mapping[str, Iterable[str]]:
@@ -141,15 +136,13 @@ def _read(path: str | Path) -> Mapping[str, Iterable[str]]:
 
 
 def is_person(name: str) -> bool:
-    """Whether a label by its name is of people."""
+    """Whether the name of a label means people."""
     return any(root(part) in _PERSON for part in name_words(name))
 
 
 @lru_cache(maxsize=4096)
 def names_source(word: str, relation: str) -> bool:
-    """Whether what a noun means is where a relation of its root comes from, rather than
-    where it leads.
-    """
+    """Whether a noun names the source of a relation of its root, not the target."""
     parts = [part.lower() for part in CAMEL.split(relation) if part]
     if parts[-1:] == ["of"]:
         return True

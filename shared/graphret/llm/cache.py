@@ -1,6 +1,4 @@
-"""Answers of a model on disk, so that work that was paid for is never paid for
-twice.
-"""
+"""Answers of a model on disk, so that work is never paid for twice."""
 
 from __future__ import annotations
 
@@ -20,8 +18,9 @@ def cache_key(*parts: Any) -> str:
 
 
 class AnswerCache:
-    """A folder of answers, a file each, which several processes may share; made with
-    the first answer.
+    """A folder of answers, one file each, which several processes may share.
+
+    It is made with the first answer.
 
     What cannot be read or written is a `StorageError`.
     """

@@ -16,8 +16,7 @@ from graphret.llm.chat import ChatModel, ChatOptions, Message, Reply, ToolCall, 
 
 
 class CachedChat:
-    """A chat model that is asked each conversation once: its replies are kept, and come
-    from the folder from then on.
+    """A chat model that answers each conversation once and keeps its replies.
 
     Agents of one model ask the same and are to differ, so that the second time that a
     conversation is asked in a process has a reply of its own, which is kept too.
@@ -33,7 +32,7 @@ class CachedChat:
     def __init__(self, model: ChatModel, folder: str | os.PathLike[str]) -> None:
         self.model = model
         self.cache = AnswerCache(folder)
-        self._asked: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     @property
@@ -43,12 +42,13 @@ class CachedChat:
     def chat(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:
-        """Answer a conversation; a `StorageError` says that the folder cannot be read
-        or written.
+        """Answer a conversation, from the folder if it has the reply.
+
+        A `StorageError` says that the folder cannot be read or written.
         """
         key = self._key(messages, options)
-        if (kept := self.cache.get(key)) is not None:
-            return self._read(key, kept)
+        if (cached := self.cache.get(key)) is not None:
+            return self._read(key, cached)
         reply = self.model.chat(messages, **options)
         self.cache.put(key, json.dumps(asdict(reply)))
         return reply
@@ -58,36 +58,34 @@ class CachedChat:
     ) -> Reply:
         """`chat` without blocking the event loop."""
         key = self._key(messages, options)
-        if (kept := self.cache.get(key)) is not None:
-            return self._read(key, kept)
+        if (cached := self.cache.get(key)) is not None:
+            return self._read(key, cached)
         reply = await self.model.achat(messages, **options)
         self.cache.put(key, json.dumps(asdict(reply)))
         return reply
 
     def _key(self, messages: Sequence[Message], options: ChatOptions) -> str:
-        """Return what a conversation is kept under; how long it may take is no part of
-        it.
-        """
-        asked: dict[str, Any] = {
+        """Return the key of a conversation; its time-out is no part of it."""
+        settings: dict[str, Any] = {
             name: value
             for name, value in options.items()
             if value is not None and name != "timeout"
         }
         if tools := options.get("tools"):
-            asked["tools"] = [tool.to_dict() for tool in tools]
-        said = [message.to_dict(native=True) for message in messages]
-        conversation = cache_key(self.name, said, asked)
+            settings["tools"] = [tool.to_dict() for tool in tools]
+        dialogue = [message.to_dict(native=True) for message in messages]
+        conversation = cache_key(self.name, dialogue, settings)
         with self._lock:
-            self._asked[conversation] += 1
-            time = self._asked[conversation]
+            self._counts[conversation] += 1
+            time = self._counts[conversation]
         return conversation if time == 1 else f"{conversation}.{time}"
 
-    def _read(self, key: str, kept: str) -> Reply:
+    def _read(self, key: str, cached: str) -> Reply:
         try:
-            found: Mapping[str, Any] = json.loads(kept)
-            calls = tuple(ToolCall(**call) for call in found["tool_calls"])
-            usage = Usage(**found["usage"])
-            return Reply(**{**found, "tool_calls": calls, "usage": usage})
+            fields: Mapping[str, Any] = json.loads(cached)
+            calls = tuple(ToolCall(**call) for call in fields["tool_calls"])
+            usage = Usage(**fields["usage"])
+            return Reply(**{**fields, "tool_calls": calls, "usage": usage})
         except (ValueError, TypeError, KeyError) as error:
             raise StorageError(
                 f"{self.cache.folder / key}.json: expected a reply that was kept, got"

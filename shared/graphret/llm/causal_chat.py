@@ -15,8 +15,7 @@ from graphret.llm.event_loop import in_thread
 
 
 class CausalChat:
-    """Let a causal model answer in this process, such as the student that
-    ``graphret train student`` makes.
+    """A causal model in this process, such as one by ``graphret train student``.
 
     It takes no tools: an agent asks it for JSON in their place. Replies are greedy,
     unless a temperature is asked for. One reply is written at a time.
@@ -74,9 +73,7 @@ class CausalChat:
     async def achat(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:
-        """`chat` without blocking the event loop; a reply that is abandoned is written
-        to its end.
-        """
+        """`chat` in a thread; an abandoned reply is still written to its end."""
         return await in_thread(lambda: self.chat(messages, **options))
 
     def _written(

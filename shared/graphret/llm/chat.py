@@ -48,14 +48,12 @@ class ToolCall:
 
     @property
     def parsed(self) -> dict[str, Any] | None:
-        """The arguments as an object; `None` where they are none."""
+        """The arguments as an object; `None` where they are not one."""
         return self._read if isinstance(self._read, dict) else None
 
     @property
     def error(self) -> str | None:
-        """Why the arguments are no object, to be told to the model; `None` where they
-        are one.
-        """
+        """Why the arguments are no JSON object, for the model; `None` if they are."""
         return self._read if isinstance(self._read, str) else None
 
     @cached_property
@@ -159,8 +157,9 @@ class Message:
         return cls("tool", content, tool_call_id=call.id, name=call.name)
 
     def to_dict(self, *, native: bool = False) -> dict[str, Any]:
-        """The message in OpenAI's format, which chat templates and fine-tuning files
-        share; with `native` if asked.
+        """The message in OpenAI's format; with `native` on request.
+
+        Chat templates and fine-tuning files share this format.
         """
         out: dict[str, Any] = {"role": self.role, "content": self.content}
         out |= {
@@ -175,16 +174,14 @@ class Message:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Message:
-        """The inverse of `to_dict`; an `InvalidInput` says that a field is missing or
-        malformed.
-        """
+        """The inverse of `to_dict`; raises `InvalidInput` on malformed data."""
         try:
-            made = [
+            id_and_function = [
                 (call["id"], call["function"]) for call in data.get("tool_calls") or ()
             ]
             calls = tuple(
-                ToolCall(str(id_), str(one["name"]), str(one["arguments"]))
-                for id_, one in made
+                ToolCall(str(id_), str(call["name"]), str(call["arguments"]))
+                for id_, call in id_and_function
             )
             content, native = data.get("content") or "", data.get("native")
             return cls(
@@ -203,8 +200,9 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that a model may ask for, by a name of at most 64 letters, digits, ``_``
-    and ``-``.
+    """A tool that a model may call.
+
+    Its name has at most 64 letters, digits, ``_`` and ``-``.
 
     The model reads the description; the parameters are a JSON schema of the arguments,
     an object.
@@ -276,8 +274,7 @@ class Reply:
 
 
 class ChatOptions(TypedDict, total=False):
-    """What a call of a chat model may ask for; what it leaves out, or gives as `None`,
-    is up to the implementation.
+    """The options of a chat call; omitted ones are up to the implementation.
 
     `json_schema` asks for JSON of this schema. That is a wish, not a guarantee: a model
     that cannot enforce it ignores it, so say it in the messages too and validate the
@@ -309,19 +306,16 @@ class ChatModel(Protocol):
     def chat(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:
-        """Answer a conversation in which every tool call is answered before the next
-        turn.
+        """Answer a conversation in which every tool call has been answered.
 
         A `ModelError` says that the model cannot be reached, refuses the request, or
-        answers with what is no reply.
+        answers with something that is not a reply.
         """
 
     async def achat(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:
-        """`chat` without blocking the event loop; cancelling the task abandons the
-        request.
-        """
+        """`chat` without blocking the event loop; cancelling abandons the request."""
 
 
 class ChatError(ModelError):

@@ -68,28 +68,28 @@ def as_chat_error(
         type(error).__name__,
     )
     if isinstance(error, TimeoutError):
-        said = (
+        message = (
             f"no answer within {timeout:g} s"
             if timeout is not None
             else "no answer in time"
         )
     elif isinstance(error, _UNREADABLE):
-        said = f"the reply lacks what its client reads ({kind}: {error})"
+        message = f"the reply lacks what its client reads ({kind}: {error})"
     elif status is not None and isinstance(body, Mapping) and body.get("message"):
-        said = str(body["message"])
+        message = str(body["message"])
     else:
         root = causes[-1]
-        said = f"{kind}: {error}" + (
+        message = f"{kind}: {error}" + (
             f" ({type(root).__name__}: {root})" if root is not error else ""
         )
-        said += f" ({_ENDED})" if "loop is closed" in said else ""
-        said = (
-            f"no answer from {endpoint}, retries included: {said}"
+        message += f" ({_ENDED})" if "loop is closed" in message else ""
+        message = (
+            f"no answer from {endpoint}, retries included: {message}"
             if endpoint and status is None
-            else said
+            else message
         )
     return ChatError(
-        redacted(said, secrets),
+        redacted(message, secrets),
         model=model,
         reason=_reason(status, kind),
         status=status,
@@ -103,9 +103,7 @@ def status_of(error: BaseException) -> int | None:
 
 
 def usage_of(error: BaseException) -> Usage:
-    """Return the tokens that were spent before an error was raised: its own, or those
-    of what it was raised from.
-    """
+    """Return the tokens spent before an error: its own, or those of its cause."""
     return next(
         (cause.usage for cause in _causes(error) if isinstance(cause, ChatError)),
         Usage(),
@@ -113,9 +111,7 @@ def usage_of(error: BaseException) -> Usage:
 
 
 def redacted(text: str, secrets: Iterable[str | None] = ()) -> str:
-    """Return a message in one line of at most 400 characters, without `secrets` and
-    what looks like one.
-    """
+    """Return a message in one line of at most 400 characters, without secrets."""
     for secret in secrets:
         if secret and len(secret) > 4:
             text = text.replace(secret, "***")

@@ -1,6 +1,4 @@
-"""Coroutines from synchronous code, also where an event loop runs already (a notebook,
-a server); and the reverse.
-"""
+"""Coroutines from synchronous code, even within a running event loop, and back."""
 
 from __future__ import annotations
 
@@ -38,17 +36,14 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def elsewhere(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Await `coroutine` while it runs in the event loop of `run_sync`, from whichever
-    loop.
-    """
+    """Await a coroutine that runs in the event loop of `run_sync`, from any loop."""
     return await asyncio.wrap_future(
         asyncio.run_coroutine_threadsafe(coroutine, _loop())
     )
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Do blocking work in a daemon thread, which is left to itself where this is
-    cancelled.
+    """Do blocking work in a daemon thread, which goes on if this is cancelled.
 
     ``asyncio.to_thread`` has few threads, which all of a process share, and the process
     waits for them at its end.

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-# JSON is looked for from so many opening brackets; what is none is mended from so many
-# of them, up to so many characters.
-_MOST_OPENINGS, _MOST_MENDED, _MOST_MENDED_CHARS = 64, 16, 20_000
+# How many opening brackets JSON is looked for from, and how many of them and of the
+# characters behind one are repaired.
+_MOST_OPENINGS, _MOST_REPAIRED, _MOST_REPAIRED_CHARS = 64, 16, 20_000
 _OPENING = re.compile(r"[{\[]")
 _DECODER = json.JSONDecoder(strict=False)  # takes line breaks within a string
 # What models write of Python and JavaScript in JSON, with the strings, which are kept.
@@ -45,7 +45,7 @@ def json_values(text: str) -> Iterator[Any]:
         yield json.loads(text, strict=False)
         return
     except (ValueError, RecursionError):
-        position, mended = 0, 0
+        position, repaired = 0, 0
     for _ in range(_MOST_OPENINGS):
         opening = _OPENING.search(text, position)
         if opening is None:
@@ -54,12 +54,12 @@ def json_values(text: str) -> Iterator[Any]:
         try:
             value, position = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
-            position, mended = opening.end(), mended + 1
-            if mended > _MOST_MENDED:
+            position, repaired = opening.end(), repaired + 1
+            if repaired > _MOST_REPAIRED:
                 continue
             try:
                 value, _ = _DECODER.raw_decode(
-                    _mended(text[start : start + _MOST_MENDED_CHARS])
+                    _repaired(text[start : start + _MOST_REPAIRED_CHARS])
                 )
             except (ValueError, RecursionError):
                 continue
@@ -67,8 +67,9 @@ def json_values(text: str) -> Iterator[Any]:
 
 
 def readings(value: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield what a JSON value may mean by a JSON schema: itself, then without what it
-    is wrapped in, or as the only field that an object needs.
+    """Yield what a JSON value may mean by a JSON schema.
+
+    First itself, then without what it is wrapped in, or as the only required field.
 
     Examples
     --------
@@ -83,11 +84,11 @@ def readings(value: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
     for _ in range(_MOST_WRAPPINGS):
         parts: list[Any] = []
         if isinstance(value, Mapping):
-            known = value.keys() & fields.keys()
+            present = value.keys() & fields.keys()
             # Where all fields have defaults, any object would be an answer.
-            if known or required or not value or not fields:
+            if present or required or not value or not fields:
                 yield value
-            parts = [] if known else list(value.values())
+            parts = [] if present else list(value.values())
         else:
             yield value
             if len(required) == 1:
@@ -106,16 +107,16 @@ def read_object(value: Any) -> Any:
     return next(json_values(value), value)
 
 
-def _mended(text: str) -> str:
-    return _TOKEN.sub(_mended_token, text)
+def _repaired(text: str) -> str:
+    return _TOKEN.sub(_repaired_token, text)
 
 
-def _mended_token(token: re.Match[str]) -> str:
+def _repaired_token(token: re.Match[str]) -> str:
     if token["comma"] or token["comment"]:
         return ""
     if token["word"]:
-        known = _WORDS.get(token["word"], token["word"])
-        return f'"{known}"' if token["key"] is not None else known
+        word = _WORDS.get(token["word"], token["word"])
+        return f'"{word}"' if token["key"] is not None else word
     if token["long"] is not None:
         return json.dumps(token["long"])
     if token["single"] is not None:
@@ -125,9 +126,9 @@ def _mended_token(token: re.Match[str]) -> str:
     # All quotes escaped are Python's way; some are a text's own, as in 'O\'Hara'.
     quoted = token["string"] is not None and "'" in _ESCAPE.sub("", content)
 
-    def escape(found: re.Match[str]) -> str:
-        right, wrong = found.groups()
+    def escape(match: re.Match[str]) -> str:
+        right, wrong = match.groups()
         plain = right is None and wrong in ("\n" if quoted else "'\n")
-        return wrong if plain else found[0] if right else f"\\\\{wrong}"
+        return wrong if plain else match[0] if right else f"\\\\{wrong}"
 
     return f'"{_ESCAPE.sub(escape, content)}"'

@@ -35,8 +35,7 @@ class Spent:
 
 
 class MeteredChat:
-    """A chat model that adds up its calls and tokens in `spent`, also of calls that
-    fail.
+    """A chat model that adds up its calls and tokens, also of failed calls.
 
     `outage` is the last failure that is none of what was asked: the endpoint cannot be
     reached, is too slow, or refuses the key; `None` where there was none.

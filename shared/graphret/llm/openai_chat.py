@@ -1,6 +1,4 @@
-"""Any OpenAI-compatible endpoint as a `ChatModel`: OpenAI itself, vLLM, Ollama,
-llama.cpp, a gateway.
-"""
+"""Any OpenAI-compatible endpoint as a `ChatModel`: OpenAI, vLLM, Ollama, llama.cpp."""
 
 from __future__ import annotations
 
@@ -70,7 +68,7 @@ class OpenAIChat:
     Raises
     ------
     InvalidInput
-        If `base_url` is no HTTP address.
+        If `base_url` is not an HTTP address.
 
     Examples
     --------
@@ -121,7 +119,7 @@ class OpenAIChat:
             )
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
-            made = self._clients[loop] = AsyncOpenAI(
+            client = self._clients[loop] = AsyncOpenAI(
                 api_key=key or "none",
                 base_url=self.base_url,
                 timeout=self.timeout,
@@ -130,7 +128,7 @@ class OpenAIChat:
                 http_client=DefaultAsyncHttpxClient(follow_redirects=False),
             )
             weakref.finalize(
-                self, lambda: run_coroutine_threadsafe(made.close(), loop)
+                self, lambda: run_coroutine_threadsafe(client.close(), loop)
             ).atexit = False
         return self._clients[loop]
 
@@ -138,25 +136,26 @@ class OpenAIChat:
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:
         """Answer a conversation; see `ChatModel.chat`."""
-        return run_sync(self._asked(messages, **options))
+        return run_sync(self._ask(messages, **options))
 
     async def achat(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:
         """`chat` without blocking the event loop; see `ChatModel.achat`."""
-        return await elsewhere(self._asked(messages, **options))
+        return await elsewhere(self._ask(messages, **options))
 
     def body(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> dict[str, Any]:
-        """Return the body of a request as the endpoint is sent it first, for requests
-        that are sent in another way, such as a file.
+        """Return the body of a request as it is first sent to the endpoint.
+
+        It is for requests that are sent in another way, such as in a file.
         """
         request = self._request(messages, (), **options)
         request.pop("timeout", None)
         return request | request.pop("extra_body", {})
 
-    async def _asked(
+    async def _ask(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:
         attempt = self._refusals.attempt()
@@ -203,12 +202,15 @@ class OpenAIChat:
         thinks = "reasoning" not in left_out
         wired = [
             wire_message(
-                one, (one.native or {}).get(f"openai:{self.name}") if thinks else None
+                message,
+                (message.native or {}).get(f"openai:{self.name}") if thinks else None,
             )
-            for one in messages
+            for message in messages
         ]
-        given = {name: value for name, value in optional.items() if value is not None}
-        return {"model": self.name, "messages": wired, **given}
+        settings = {
+            name: value for name, value in optional.items() if value is not None
+        }
+        return {"model": self.name, "messages": wired, **settings}
 
     def _reply(self, completion: Any) -> Reply:
         choices = getattr(completion, "choices", None)
@@ -217,12 +219,12 @@ class OpenAIChat:
             or not choices
             or not hasattr(getattr(choices[0], "message", None), "content")
         ):
-            said = redacted(
+            problem = redacted(
                 str(getattr(completion, "error", None) or type(completion).__name__),
                 self._secrets,
             )
-            said = f"the endpoint's answer is no chat completion ({said})"
-            raise ChatError(said, model=self.name, reason="invalid_reply")
+            problem = f"the endpoint's answer is not a chat completion ({problem})"
+            raise ChatError(problem, model=self.name, reason="invalid_reply")
         choice, message = choices[0], choices[0].message
         refusal, native = getattr(message, "refusal", None), native_parts(message)
         return Reply(
@@ -243,12 +245,12 @@ class OpenAIChat:
         if goes_to := getattr(getattr(error, "response", None), "headers", {}).get(
             "location"
         ):
-            said = (
+            problem = (
                 f"the endpoint redirects to {_without_secrets(goes_to)}: not followed,"
                 " give it as base_url"
             )
             return ChatError(
-                said, model=self.name, reason="bad_request", status=status_of(error)
+                problem, model=self.name, reason="bad_request", status=status_of(error)
             )
         endpoint = _without_secrets(self.base_url) if self.base_url else "the endpoint"
         return as_chat_error(
@@ -272,7 +274,8 @@ def _require_address(endpoint: str) -> None:
     except ValidationError as error:
         shown = endpoint.rpartition("@")[2]  # without user and password
         raise InvalidInput(
-            f"base_url: {shown!r} is no address, such as http://localhost:8000/v1"
+            "base_url: expected an address such as http://localhost:8000/v1, got"
+            f" {shown!r}"
         ) from error
 
 

@@ -17,8 +17,9 @@ from graphret.llm.schema import strict_schema
 def wire_message(
     message: Message, native: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return a message as it is sent: servers that render arguments into a prompt fail
-    on ones that are not JSON.
+    """Return a message as it is sent, its tool arguments always valid JSON.
+
+    Servers that render them into a prompt fail on anything else.
 
     `native` is what `native_parts` found in it.
     """
@@ -46,19 +47,20 @@ def _sent_arguments(call: ToolCall) -> str:
 
 
 def native_parts(message: Any) -> dict[str, Any] | None:
-    """Return what an endpoint wants back of a reply beside text and calls, by where it
-    stands; `None` if nothing.
+    """Return the further parts of a reply that an endpoint wants back, by place.
+
+    `None` without any.
     """
     of_calls = {
         call_id: _native(call)
         for call in _calls_of(message)
         if (call_id := _part(call, "id"))
     }
-    found = {
+    parts_by_place = {
         "message": _native(message),
         "tool_calls": {name: parts for name, parts in of_calls.items() if parts},
     }
-    return found if any(found.values()) else None
+    return parts_by_place if any(parts_by_place.values()) else None
 
 
 def _native(holder: Any) -> dict[str, Any]:
@@ -69,8 +71,9 @@ def _native(holder: Any) -> dict[str, Any]:
 def response_format(
     schema: Mapping[str, Any], refused: Collection[str]
 ) -> dict[str, Any] | None:
-    """Return how a JSON schema is asked for: by schema, as any JSON object, or, if both
-    are `refused`, not at all.
+    """Return how to ask for JSON: by schema, as an object, or not at all.
+
+    What is in `refused` is not asked for.
     """
     if JSON_SCHEMA not in refused:
         strict = strict_schema(schema)
@@ -97,7 +100,7 @@ def content_text(content: Any) -> str:
 def tool_calls(message: Any) -> tuple[ToolCall, ...]:
     """Return the calls of a reply; servers may leave out any part of one.
 
-    A call without a name is one of a tool that there is not.
+    A call without a name is one of an unknown tool.
     """
     calls = []
     for position, call in enumerate(_calls_of(message)):
@@ -114,9 +117,7 @@ def tool_calls(message: Any) -> tuple[ToolCall, ...]:
 
 
 def _calls_of(message: Any) -> list[Any]:
-    """The calls in a message, or the one in the field that came before
-    ``tool_calls``.
-    """
+    """The calls in a message, also in the field that preceded ``tool_calls``."""
     calls = getattr(message, "tool_calls", None)
     calls = calls or getattr(message, "function_call", None) or []
     return calls if isinstance(calls, list) else [calls]
@@ -130,22 +131,20 @@ def _part(holder: Any, name: str) -> Any:
 
 
 def token_logprobs(choice: Any) -> list[dict[str, float]]:
-    """Return the likeliest tokens at each place of a reply, as far as an endpoint gives
-    them.
-    """
+    """Return the likeliest tokens at each place of a reply, if given."""
     places = getattr(getattr(choice, "logprobs", None), "content", None)
-    told = (
+    likeliest = (
         [getattr(place, "top_logprobs", None) for place in places if place]
         if isinstance(places, list)
         else []
     )
     return [
         {
-            one.token: one.logprob
-            for one in top
-            if isinstance(getattr(one, "logprob", None), int | float)
+            token.token: token.logprob
+            for token in top
+            if isinstance(getattr(token, "logprob", None), int | float)
         }
-        for top in told
+        for top in likeliest
         if isinstance(top, list)
     ]
 

@@ -96,7 +96,7 @@ class Attempt:
             self.problem = error
         if status_of(error) not in _STATUSES:
             return False
-        parts = _named(error, request)
+        parts = _refused_parts(error, request)
         if not parts and not self._guessing:
             parts = self._guessed(error, request)
             self._guessing = bool(parts)
@@ -128,10 +128,8 @@ class Attempt:
         self._refusals.refused |= self.left_out
 
 
-def _named(error: Exception, request: Mapping[str, Any]) -> set[str]:
-    """The part that an endpoint says it does not take; empty if it complains of
-    something else.
-    """
+def _refused_parts(error: Exception, request: Mapping[str, Any]) -> set[str]:
+    """The part that an endpoint says it does not take; empty for other errors."""
     message = _complaint(error)
     complaint = f"{getattr(error, 'param', None) or ''} {message}"
     if re.search(r"\btemperature\b", complaint, re.IGNORECASE):
@@ -152,5 +150,5 @@ def _named(error: Exception, request: Mapping[str, Any]) -> set[str]:
 def _complaint(error: Exception) -> str:
     """What the endpoint says, without what its client adds."""
     body = getattr(error, "body", None)
-    said = body.get("message") if isinstance(body, Mapping) else None
-    return str(said or body or error)
+    message = body.get("message") if isinstance(body, Mapping) else None
+    return str(message or body or error)

@@ -57,21 +57,21 @@ def answer_text(reply: str) -> str:
     >>> answer_text("Is it 3?</think>\\nIt is 9.<|im_end|>")
     'It is 9.'
     """
-    kept = list[str]()
+    parts = list[str]()
     start, thinking = 0, False
     for mark in _MARK.finditer(reply):
         kind = mark.lastgroup
         if thinking and kind != "closes":
             continue
         before = "" if thinking else reply[start : mark.start()]
-        if kind == "ends" and "".join([*kept, before]).strip("\ufeff \t\r\n"):
-            return _trimmed("".join([*kept, before]))
+        if kind == "ends" and "".join([*parts, before]).strip("\ufeff \t\r\n"):
+            return _trimmed("".join([*parts, before]))
         if kind == "opens":
-            kept.append(before)
+            parts.append(before)
         elif not thinking:  # what came before was reasoning, or nothing
-            kept.clear()
+            parts.clear()
         start, thinking = mark.end(), kind == "opens"
-    return _trimmed("".join([*kept, "" if thinking else reply[start:]]))
+    return _trimmed("".join([*parts, "" if thinking else reply[start:]]))
 
 
 def answer_candidates(reply: str) -> list[str]:

@@ -1,6 +1,4 @@
-"""JSON schemas as language models like them: short, and strict where that is
-possible.
-"""
+"""JSON schemas for language models: short, and strict where possible."""
 
 from __future__ import annotations
 
@@ -9,9 +7,7 @@ from typing import Any
 
 
 def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `schema` without the titles and defaults that generators add and models
-    need not read.
-    """
+    """Return a schema without the titles and defaults that generators add."""
     return _rewritten(
         schema,
         lambda node: {k: v for k, v in node.items() if k not in ("title", "default")},
@@ -19,8 +15,7 @@ def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return `schema` in the form that endpoints enforce to the letter, or `None` where
-    it has none.
+    """Return a schema in the form that endpoints enforce; `None` without one.
 
     Strict mode (OpenAI, "Structured outputs") takes an object at the root, and in every
     object a fixed set of properties, all of them required. A value that is valid

@@ -1,6 +1,4 @@
-"""JSON from a chat model: asked for by schema, found in whatever it answers, validated,
-and repaired.
-"""
+"""JSON from a chat model: asked for by schema, found, validated and repaired."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ Answer again with the corrected JSON value only, valid against the schema."""
 
 
 class StructuredReply(NamedTuple, Generic[T]):
-    """A validated value, the tokens that it took, and the number of replies that were
-    needed (1: no repair).
-    """
+    """A validated value, the tokens that it took, and how many replies were needed."""
 
     value: T
     usage: Usage
@@ -73,8 +69,10 @@ def ask_json(
         `usage` counts all replies.
     """
 
-    async def chat(asked: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
-        return model.chat(asked, **options)
+    async def chat(
+        dialogue: Sequence[Message], **options: Unpack[ChatOptions]
+    ) -> Reply:
+        return model.chat(dialogue, **options)
 
     try:
         _dialogue(chat, model.name, messages, schema, repairs, options).send(None)
@@ -117,37 +115,37 @@ async def _dialogue(
     ):  # what endpoints that enforce a schema want at its root
         options["json_schema"] = plain
     question = with_schema(messages, plain)
-    asked, spent, problem = question, Usage(), ""
+    dialogue, spent, problem = question, Usage(), ""
     for attempt in range(1, repairs + 2):
         try:
-            reply = await chat(asked, **options)
+            reply = await chat(dialogue, **options)
         except ChatError as error:
             error.usage += spent
             raise
         spent += reply.usage
-        value, found = parse_json(reply.text, adapter)
-        if found is None:
+        value, mistake = parse_json(reply.text, adapter)
+        if mistake is None:
             return StructuredReply(cast("T", value), spent, attempt)
         cut = reply.finish_reason == "length"
         problem = (
-            f"it was cut off at the token limit; be briefer ({found})" if cut else found
+            f"it was cut off at the token limit; be briefer ({mistake})"
+            if cut
+            else mistake
         )
         quoted = (
             [Message.assistant(reply.text[:_QUOTED_CHARS])]
             if reply.text.strip()
             else []
         )
-        asked = [*question, *quoted, Message.user(_REPAIR.format(error=problem))]
-    said = f"no usable JSON after {repairs + 1} replies: {problem}"
-    raise ChatError(said, model=model, reason="invalid_reply", usage=spent)
+        dialogue = [*question, *quoted, Message.user(_REPAIR.format(error=problem))]
+    failure = f"no usable JSON after {repairs + 1} replies: {problem}"
+    raise ChatError(failure, model=model, reason="invalid_reply", usage=spent)
 
 
 def with_schema(
     messages: Sequence[Message], schema: Mapping[str, Any]
 ) -> list[Message]:
-    """Return a conversation whose system message asks for JSON of a schema, as
-    `ask_json` puts it to the model.
-    """
+    """Return a conversation whose system message asks for JSON of a schema."""
     instruction = _INSTRUCTION.format(schema=json.dumps(schema, ensure_ascii=False))
     system, rest = (
         ([messages[0].content], messages[1:])
@@ -168,8 +166,8 @@ def parse_json(text: str, adapter: TypeAdapter[T]) -> tuple[T, None] | tuple[Non
     schema = adapter.json_schema()
     reply = text[:_MAX_REPLY_CHARS]
     problem = ""
-    for found in _values_of(reply):
-        for reading in readings(found, schema):
+    for value in _values_of(reply):
+        for reading in readings(value, schema):
             try:
                 return adapter.validate_json(json.dumps(reading)), None
             except (ValidationError, RecursionError) as error:
@@ -179,9 +177,7 @@ def parse_json(text: str, adapter: TypeAdapter[T]) -> tuple[T, None] | tuple[Non
 
 
 def _values_of(reply: str) -> Iterator[Any]:
-    """The JSON values of a reply: the whole where it is JSON, else those of its
-    answer.
-    """
+    """The JSON values of a reply: the whole if it is JSON, else those in its answer."""
     try:
         yield json.loads(reply, strict=False)
     except (ValueError, RecursionError):
@@ -201,8 +197,10 @@ def _explained(error: ValidationError | RecursionError) -> str:
     """A validation error in one line, without the values, which may be long."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    found = error.errors(include_url=False, include_input=False, include_context=False)
+    problems = error.errors(
+        include_url=False, include_input=False, include_context=False
+    )
     return "; ".join(
-        f"{'.'.join(map(str, each['loc'])) or 'the value'}: {each['msg']}"
-        for each in found[:5]
+        f"{'.'.join(map(str, problem['loc'])) or 'the value'}: {problem['msg']}"
+        for problem in problems[:5]
     )

@@ -7,7 +7,7 @@ from graphret.planning.matches import Bindings, PlanMatch
 from graphret.planning.path_planner import PathPlanner
 from graphret.planning.paths import PathSpace
 from graphret.planning.patterns import Hop
-from graphret.planning.planner import Planned, Planner
+from graphret.planning.planner import Planner, PlannerResult
 from graphret.planning.queries import compile_plan, find_matches
 from graphret.planning.scorer import PathScorer
 
@@ -22,8 +22,8 @@ __all__ = [
     "PathSpace",
     "PlanHop",
     "PlanMatch",
-    "Planned",
     "Planner",
+    "PlannerResult",
     "Target",
     "compile_plan",
     "find_matches",

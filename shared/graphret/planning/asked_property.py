@@ -23,66 +23,84 @@ def asked_property(
     relations: Sequence[str],
     lexicon: Lexicon,
 ) -> str | None:
-    """Return the property that a question asks for of what it names; `None` where it
-    asks for something else.
+    """Return the property that a question asks for of the node it names.
 
-    All that the question says besides the name, its kind and the small words has to be
-    words of the property's key. What a relation is called by too is left to relations.
+    `None` where it asks for something else. Everything the question says besides the
+    name, its kind and the function words has to be a word of the property's key. A key
+    that is also the name of a relation is left to relations.
 
     Parameters
     ----------
     place
         Where the question names it, ``(start, end)``.
     keys, labels
-        The properties and the labels of what is named.
+        The properties and the labels of the node that is named.
     relations
         The relations of the graph.
     """
     start, end = place
-    tokens = [one for one in tokenize(question) if one[2] <= start or one[1] >= end]
-    said = [word for word, _, _ in tokens]
-    if not TOGETHER.isdisjoint(said):
+    tokens = [
+        token for token in tokenize(question) if token[2] <= start or token[1] >= end
+    ]
+    question_words = [word for word, _, _ in tokens]
+    if not TOGETHER.isdisjoint(question_words):
         return None
     kinds = {root(word) for label in labels for word in name_words(label)}
-    told = {
+    telling_roots = {
         root(word)
-        for word in said
+        for word in question_words
         if word not in IDLE and word not in ASKING and root(word) not in kinds
     }
     for key in sorted(keys):
         words = name_words(key)
-        own = {root(word) for word in words}
-        if not own - kinds or words[-1] in _IDS or _names_relation(key, relations):
+        key_roots = {root(word) for word in words}
+        if (
+            not key_roots - kinds
+            or words[-1] in _IDS
+            or _names_relation(key, relations)
+        ):
             continue
-        telling = told - (frozenset(map(root, _GENERAL)) - own)
-        if telling and telling <= own and _may_be(said, words, question):
+        specific_roots = telling_roots - (frozenset(map(root, _GENERAL)) - key_roots)
+        if (
+            specific_roots
+            and specific_roots <= key_roots
+            and _may_be(question_words, words, question)
+        ):
             return key
-    return None if told else _of_time_or_place(said, keys, relations, lexicon)
+    return (
+        None
+        if telling_roots
+        else _of_time_or_place(question_words, keys, relations, lexicon)
+    )
 
 
 def _names_relation(key: str, relations: Sequence[str]) -> bool:
     """Whether a relation has the words of a property."""
-    own = {root(word) for word in name_words(key)}
-    return any({root(word) for word in name_words(one)} == own for one in relations)
+    key_roots = {root(word) for word in name_words(key)}
+    return any(
+        {root(word) for word in name_words(relation)} == key_roots
+        for relation in relations
+    )
 
 
-def _may_be(said: Sequence[str], words: Sequence[str], question: str) -> bool:
-    """Whether a property may answer: who is asked for is no property, unless its key
-    says so too ("who is the contact").
+def _may_be(question_words: Sequence[str], words: Sequence[str], question: str) -> bool:
+    """Whether a property may answer: not "who", unless the key is its noun too.
+
+    "Who is the contact" may be answered by a property `contact`.
     """
-    if {"who", "whom"}.isdisjoint(said):
+    if {"who", "whom"}.isdisjoint(question_words):
         return True
     return not set(noun_asked(question)).isdisjoint(words)
 
 
 def _of_time_or_place(
-    said: Sequence[str],
+    question_words: Sequence[str],
     keys: Iterable[str],
     relations: Sequence[str],
     lexicon: Lexicon,
 ) -> str | None:
     """The property that says when or where something is, if nothing else is said."""
-    for word in {"when", "where"}.intersection(said):
+    for word in {"when", "where"}.intersection(question_words):
         if any(lexicon.kinship(word, relation) for relation in relations):
             return None
         return next((key for key in sorted(keys) if lexicon.kinship(word, key)), None)

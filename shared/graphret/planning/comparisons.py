@@ -61,7 +61,7 @@ def read_comparisons(words: QuestionWords) -> None:
 
 def _amounts(words: QuestionWords) -> list[_Amount]:
     """The quantities outside of names."""
-    found = []
+    amounts = []
     for quantity in quantities(words.question):
         inside = [
             place
@@ -69,20 +69,20 @@ def _amounts(words: QuestionWords) -> list[_Amount]:
             if quantity.start <= start and end <= quantity.end
         ]
         if inside:
-            found.append(_Amount(inside[0], inside[-1], quantity))
-    return found
+            amounts.append(_Amount(inside[0], inside[-1], quantity))
+    return amounts
 
 
 def _without_limit(words: QuestionWords, amounts: Sequence[_Amount]) -> list[_Amount]:
-    """Read the number that says how many are wanted, "the 3 cheapest", "top 5"; return
-    the other quantities.
-    """
-    ends = [place for place, word in enumerate(words.words) if is_superlative(word)]
-    left = []
+    """Read how many results are wanted, "top 5"; return the other quantities."""
+    superlatives = [
+        place for place, word in enumerate(words.words) if is_superlative(word)
+    ]
+    remaining = []
     for amount in amounts:
         number = amount.quantity.number
-        beside = any(abs(place - amount.first) <= _BESIDE for place in ends)
-        counts_nouns = amount.last + 1 in words.nouns and bool(ends)
+        beside = any(abs(place - amount.first) <= _BESIDE for place in superlatives)
+        counts_nouns = amount.last + 1 in words.nouns and bool(superlatives)
         operator, _ = operator_before(words.words[: amount.first])
         if (
             isinstance(number, int)
@@ -93,8 +93,8 @@ def _without_limit(words: QuestionWords, amounts: Sequence[_Amount]) -> list[_Am
             words.stated.limit = number
             words.used.update(range(amount.first, amount.last + 1))
         else:
-            left.append(amount)
-    return left
+            remaining.append(amount)
+    return remaining
 
 
 def _compare(
@@ -105,9 +105,7 @@ def _compare(
     high: Quantity | None,
     operator: str,
 ) -> None:
-    """Read a value, or the two ends of a range, as a condition on the property that it
-    fits.
-    """
+    """Read a value, or the two ends of a range, as a condition on a property."""
     degree, first = _compared_by(words, first, last)
     if degree is not None:
         operator = "$gt" if degree.high else "$lt"
@@ -126,9 +124,7 @@ def _compare(
 def _compared_by(
     words: QuestionWords, first: int, last: int
 ) -> tuple[Degree | None, int]:
-    """Return the adjective before "than", as in "cheaper than", and where the
-    comparison begins.
-    """
+    """Return the adjective before "than", and where the comparison begins."""
     places = [at for at in range(first - 1, last + 1) if words.word(at) == "than"]
     if not places or places[0] < 1:
         return None, first
@@ -165,8 +161,10 @@ def _comparable(
 def _of_year(
     words: QuestionWords, first: int, owners: Sequence[Property]
 ) -> list[Property]:
-    """Of the properties that a number like a year may be compared with those of time,
-    unless the word before it is not of time and the question speaks of another.
+    """The properties that a number like a year may be compared with.
+
+    Those of time, unless the question speaks of one that is a number and the word
+    before the year is not of time.
     """
     kinship = words.graph.properties.kinship
     spoken = [
@@ -186,20 +184,22 @@ def _chosen(
     near = words.free(around)
     judged = [words.judged(owner, near, first, last) for owner in owners]
     clear = [
-        one
-        for one in judged
-        if one.words or (one.score >= ENOUGH and _bare(words, one.owner, first, last))
+        choice
+        for choice in judged
+        if choice.words
+        or (choice.score >= ENOUGH and _bare(words, choice.owner, first, last))
     ]
     if not clear:
         return None
-    best, *others = sorted(clear, key=lambda one: (-one.score, one.owner))
-    tied = any(other.score == best.score for other in others)
+    best, *runners_up = sorted(clear, key=lambda choice: (-choice.score, choice.owner))
+    tied = any(other.score == best.score for other in runners_up)
     return None if tied and not best.words else best
 
 
 def _bare(words: QuestionWords, owner: Property, first: int, last: int) -> bool:
-    """Whether no word beside a number says what it is of: not so in "200 employees" and
-    "cost over 500"; a date is of nothing.
+    """Whether no word beside a number says what it counts or measures.
+
+    A word does in "200 employees" and "cost over 500". A date never needs one.
     """
     return owner.kind != "number" or all(
         not word or word in FUNCTION_WORDS or owner.label in words.graph.labels_of(word)
@@ -208,8 +208,9 @@ def _bare(words: QuestionWords, owner: Property, first: int, last: int) -> bool:
 
 
 def _test(kind: Kind, operator: str, low: Quantity, high: Quantity | None) -> Test:
-    """The test of a property of a kind, as `Where` has it: of a period it is one of its
-    first day and of the first day after it.
+    """The test of a property of a kind, in the form of `Where`.
+
+    A period is tested by its first day and the first day after it.
     """
     if kind == "number":
         if high is not None:

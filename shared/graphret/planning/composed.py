@@ -37,14 +37,14 @@ def hops_along(begin: str, path: Sequence[Hop], number: int) -> list[PlanHop]:
     for place, hop in enumerate(path):
         last = place == len(path) - 1
         to_var = TARGET if last else f"x{number}_{place + 1}"
-        told = {
+        fields = {
             "from": var,
             "rel": hop.relation,
             "to_var": to_var,
             "to_label": hop.label or None,
             "direction": "out" if hop.outgoing else "in",
         }
-        hops.append(PlanHop.model_validate(told))
+        hops.append(PlanHop.model_validate(fields))
         var = to_var
     return hops
 

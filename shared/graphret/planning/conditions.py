@@ -21,7 +21,7 @@ def read_conditions(
     graph: GraphWords,
     question: str,
     names: Collection[tuple[int, int]] = (),
-    named: Collection[str] = (),
+    named_labels: Collection[str] = (),
 ) -> Stated:
     """Return what a question states of properties.
 
@@ -31,10 +31,10 @@ def read_conditions(
         The words of the graph.
     names
         Where the question names nodes, in characters.
-    named
+    named_labels
         The labels of those nodes.
     """
-    words = QuestionWords(graph, question, names, named)
+    words = QuestionWords(graph, question, names, named_labels)
     _doubt_counts(words)
     # in this order, since what is read first takes its words
     for read in (
@@ -54,8 +54,8 @@ def read_conditions(
 def _doubt_counts(words: QuestionWords) -> None:
     """Note that a number is asked for that is made of many nodes."""
     if (phrase := counting_phrase(words.words)) is not None:
-        said = words.said(phrase[0], phrase[1] - 1)
-        words.doubt(f"“{said}” asks for a number over several nodes")
+        phrase_text = words.said(phrase[0], phrase[1] - 1)
+        words.doubt(f"“{phrase_text}” asks for a number over several nodes")
 
 
 def _doubt_times(words: QuestionWords) -> None:

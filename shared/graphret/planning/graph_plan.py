@@ -93,11 +93,11 @@ class PlanHop(_Part):
     negated: bool = False
     where: dict[str, Any] = {}
 
-    def ends(self, seen: Collection[str]) -> tuple[str, str]:
+    def ends(self, placed: Collection[str]) -> tuple[str, str]:
         """The variables, one that is among those seen before the other."""
         return (
             (self.source, self.to_var)
-            if self.source in seen
+            if self.source in placed
             else (self.to_var, self.source)
         )
 
@@ -209,14 +209,16 @@ class GraphPlan(_Part):
 
     def labels_of(self) -> dict[str, list[str]]:
         """The labels that each variable may bear, none for any."""
-        found: dict[str, list[str]] = {self.target.var: list(self.target.labels)}
+        labels_by_var: dict[str, list[str]] = {
+            self.target.var: list(self.target.labels)
+        }
         for anchor in self.anchors:
-            found.setdefault(anchor.var, [anchor.label] if anchor.label else [])
+            labels_by_var.setdefault(anchor.var, [anchor.label] if anchor.label else [])
         for hop in self.hops:
-            found.setdefault(hop.source, [])
-            if not found.setdefault(hop.to_var, []) and hop.to_label:
-                found[hop.to_var] = [hop.to_label]
-        return found
+            labels_by_var.setdefault(hop.source, [])
+            if not labels_by_var.setdefault(hop.to_var, []) and hop.to_label:
+                labels_by_var[hop.to_var] = [hop.to_label]
+        return labels_by_var
 
     def joined(self, *, negated: bool = False) -> set[str]:
         """The variables that hops join the target to, and the target; by `negated`
@@ -253,11 +255,11 @@ class GraphPlan(_Part):
             key=sizes.__getitem__,
             default=self.target.var,
         )
-        placed, found, joined = {begin}, list[Step](), self.joined()
+        placed, ordered_hops, joined = {begin}, list[Step](), self.joined()
         waiting = [hop for hop in self.hops if joined & {hop.source, hop.to_var}]
-        kept = {self.target.var}
+        always_needed = {self.target.var}
         if self.order is not None and self.order.of is not None:
-            kept.add(self.order.of)
+            always_needed.add(self.order.of)
 
         def rank(hop: PlanHop) -> tuple[bool, bool, float]:
             far = hop.ends(placed)[1]
@@ -268,10 +270,12 @@ class GraphPlan(_Part):
                 (hop for hop in waiting if placed & {hop.source, hop.to_var}), key=rank
             )
             waiting.remove(hop)
-            needed = kept.union(*({one.source, one.to_var} for one in waiting))
-            found.append((hop, *hop.ends(placed), needed))
+            needed = always_needed.union(
+                *({later.source, later.to_var} for later in waiting)
+            )
+            ordered_hops.append((hop, *hop.ends(placed), needed))
             placed |= set() if hop.negated else {hop.source, hop.to_var}
-        return begin, found
+        return begin, ordered_hops
 
     def going_on(self, var: str) -> list[Beyond]:
         """Return the negated hops that go on from a variable at the end of a negated
@@ -279,37 +283,37 @@ class GraphPlan(_Part):
         """
         joined = self.joined()
         waiting = [hop for hop in self.hops if not joined & {hop.source, hop.to_var}]
-        reached, found = {var}, list[Beyond]()
+        reached, beyond = {var}, list[Beyond]()
         while following := [
             hop for hop in waiting if reached & {hop.source, hop.to_var}
         ]:
             hop = following[0]
             waiting.remove(hop)
             near, far = hop.ends(reached)
-            found.append((hop, near, far))
+            beyond.append((hop, near, far))
             reached.add(far)
-        return found
+        return beyond
 
     def checked(self, schema: GraphSchema) -> Self:
         """Return the plan; an `InvalidInput` says what is wrong with it, in words that
         a model can act on.
         """
-        if found := [*problems_of(self, schema)]:
-            raise InvalidInput(f"plan: {'; '.join(found)}")
+        if problems := [*problems_of(self, schema)]:
+            raise InvalidInput(f"plan: {'; '.join(problems)}")
         return self
 
     def __str__(self) -> str:
-        told = [f"{self.target.var}: {' or '.join(self.target.labels) or 'node'}"]
-        told += [
+        parts = [f"{self.target.var}: {' or '.join(self.target.labels) or 'node'}"]
+        parts += [
             f"{anchor.var} = {anchor.label or 'node'} “{anchor.text}”"
             for anchor in self.anchors
         ]
-        told += [str(hop) for hop in self.hops]
-        told += [f"{var} where {condition}" for var, condition in self.where.items()]
+        parts += [str(hop) for hop in self.hops]
+        parts += [f"{var} where {condition}" for var, condition in self.where.items()]
         if self.target.relevance_text:
-            told.append(f"about “{self.target.relevance_text}”")
+            parts.append(f"about “{self.target.relevance_text}”")
         if self.order is not None:
-            told.append(str(self.order))
+            parts.append(str(self.order))
         if self.cannot:
-            told.append(f"cannot say: {self.cannot}")
-        return f"{'how many ' if self.count else ''}{'; '.join(told)}"
+            parts.append(f"cannot say: {self.cannot}")
+        return f"{'how many ' if self.count else ''}{'; '.join(parts)}"

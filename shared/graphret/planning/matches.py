@@ -57,13 +57,13 @@ def match_in_memory(
     ]
     positions = positions[order]
     ids, counts = graph.nodes.ids.take(positions), paths[order].astype(np.int64)
-    found = [
+    matches = [
         PlanMatch(*row)
         for row in zip(ids, scores[order].tolist(), counts.tolist(), strict=True)
     ]
     if plan.order is None:
-        return found
-    return ordered(plan.order, found, join.measures())[:limit]
+        return matches
+    return ordered(plan.order, matches, join.measures())[:limit]
 
 
 def ordered(
@@ -73,15 +73,15 @@ def ordered(
     numbers, then texts, then the others.
     """
     values: list[Any] = [measures.get(match.id) for match in matches]
-    found: list[int] = []
+    ranking: list[int] = []
     for kind in ((int, float), str):
         places = [
             place for place, value in enumerate(values) if isinstance(value, kind)
         ]
-        found += sorted(places, key=values.__getitem__, reverse=order.descending)
-    return [matches[place] for place in dict.fromkeys([*found, *range(len(matches))])][
-        : order.limit
-    ]
+        ranking += sorted(places, key=values.__getitem__, reverse=order.descending)
+    return [
+        matches[place] for place in dict.fromkeys([*ranking, *range(len(matches))])
+    ][: order.limit]
 
 
 def measured(
@@ -98,16 +98,16 @@ def measured(
     """
     if not order.by:
         return dict(Counter(target for target, _ in pairs))
-    found: dict[str, Any] = {}
+    measures: dict[str, Any] = {}
     for target, node_id in pairs:
         value = nodes[node_id].properties.get(order.by) if node_id in nodes else None
         if value is None:
             continue
-        held = found.get(target)
-        further = held is None or type(held) is not type(value)
-        if further or (value > held if order.descending else value < held):
-            found[target] = value
-    return found
+        best = measures.get(target)
+        further = best is None or type(best) is not type(value)
+        if further or (value > best if order.descending else value < best):
+            measures[target] = value
+    return measures
 
 
 def has_properties(properties: Mapping[str, Any], hop: PlanHop) -> bool:
@@ -140,22 +140,24 @@ class _Join:
         self.bound: dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
         for anchor in plan.anchors:
             bound = bindings.get(anchor.var, {})
-            found = nodes.find(list(bound))
+            positions = nodes.find(list(bound))
             cosines = np.asarray(list(bound.values()), dtype=np.float64)
-            known = found >= 0
+            usable = positions >= 0
             if (mask := self.domain[anchor.var]) is not None:
-                known[known] = mask[found[known]]
-            self.bound[anchor.var] = found[known], cosines[known]
+                usable[usable] = mask[positions[usable]]
+            self.bound[anchor.var] = positions[usable], cosines[usable]
         if plan.apart:
-            named = nodes.find(
+            named_positions = nodes.find(
                 [node_id for bound in bindings.values() for node_id in bound]
             )
             for var in self.domain.keys() - self.bound.keys():
-                given = self.domain[var]
+                allowed = self.domain[var]
                 mask = (
-                    np.ones(len(nodes), dtype=bool) if given is None else given.copy()
+                    np.ones(len(nodes), dtype=bool)
+                    if allowed is None
+                    else allowed.copy()
                 )
-                mask[named[named >= 0]] = False
+                mask[named_positions[named_positions >= 0]] = False
                 self.domain[var] = mask
         self.columns: dict[str, NDArray[np.int64]] = {}
         self.scores: NDArray[np.float64] = np.zeros(0)
@@ -183,22 +185,22 @@ class _Join:
         target = self.plan.target.var
         columns, scores, paths = self.columns, self.scores, self.paths
         self._forget({target})
-        found = self.columns[target], np.round(self.scores, DECIMALS), self.paths
+        targets = self.columns[target], np.round(self.scores, DECIMALS), self.paths
         self.columns, self.scores, self.paths = columns, scores, paths
-        return found
+        return targets
 
     def measures(self) -> dict[str, Any]:
         """Return what the plan's order measures of each target, by id."""
         order, nodes = self.plan.order, self.graph.nodes
         assert order is not None
         target = self.plan.target.var
-        own, other = self.columns[target], self.columns[order.of or target]
-        own, other = np.unique(np.stack([own, other]), axis=1)
-        there = np.unique(other)
-        known = {node.id: node for node in nodes.at(there)} if order.by else {}
+        targets, measured_nodes = self.columns[target], self.columns[order.of or target]
+        targets, measured_nodes = np.unique(np.stack([targets, measured_nodes]), axis=1)
+        distinct = np.unique(measured_nodes)
+        nodes_by_id = {node.id: node for node in nodes.at(distinct)} if order.by else {}
         ids = nodes.ids
-        pairs = zip(ids.take(own), ids.take(other), strict=True)
-        return measured(order, pairs, known)
+        pairs = zip(ids.take(targets), ids.take(measured_nodes), strict=True)
+        return measured(order, pairs, nodes_by_id)
 
     def _begin(self, var: str) -> None:
         if var in self.bound:
@@ -214,34 +216,42 @@ class _Join:
         """
         edges = self.graph.edges
         codes = [code for code, name in enumerate(edges.relations) if name in hop.rel]
-        found, which = edges.incident_each(positions, direction_from(hop, begin))
-        kept = np.flatnonzero(np.isin(edges.relation[found], codes))
+        incident, row = edges.incident_each(positions, direction_from(hop, begin))
+        matching = np.flatnonzero(np.isin(edges.relation[incident], codes))
         if hop.where:
-            kept = kept[self._fitting(found[kept], hop)]
-        found, own, n = found[kept], positions[which[kept]], len(self.graph.nodes)
-        other = np.where(
-            edges.source[found] == own, edges.target[found], edges.source[found]
+            matching = matching[self._fitting(incident[matching], hop)]
+        incident, near_ends, n = (
+            incident[matching],
+            positions[row[matching]],
+            len(self.graph.nodes),
         )
-        own, other = np.divmod(np.unique(own * n + other), max(n, 1))
+        far_ends = np.where(
+            edges.source[incident] == near_ends,
+            edges.target[incident],
+            edges.source[incident],
+        )
+        near_ends, far_ends = np.divmod(np.unique(near_ends * n + far_ends), max(n, 1))
         end = hop.to_var if begin == hop.source else hop.source
         mask = self.domain[end]
         if end in self.bound:
-            inside = np.isin(other, self.bound[end][0])
+            inside = np.isin(far_ends, self.bound[end][0])
         elif mask is not None:
-            inside = mask[other]
+            inside = mask[far_ends]
         else:
-            return own, other
-        return own[inside], other[inside]
+            return near_ends, far_ends
+        return near_ends[inside], far_ends[inside]
 
-    def _fitting(self, found: NDArray[np.int64], hop: PlanHop) -> NDArray[np.bool_]:
+    def _fitting(
+        self, edge_positions: NDArray[np.int64], hop: PlanHop
+    ) -> NDArray[np.bool_]:
         """Which of some edges have the properties that a hop asks for."""
         edges = self.graph.edges
-        properties = edges.properties.take(found)
-        weights = edges.weight[found].tolist()
+        properties = edges.properties.take(edge_positions)
+        weights = edges.weight[edge_positions].tolist()
         return np.asarray(
             [
-                has_properties({**own, "weight": weight}, hop)
-                for own, weight in zip(properties, weights, strict=True)
+                has_properties({**edge_properties, "weight": weight}, hop)
+                for edge_properties, weight in zip(properties, weights, strict=True)
             ],
             dtype=bool,
         )
@@ -250,23 +260,23 @@ class _Join:
         """The pairs of a hop from a variable that has rows, by whichever of its ends
         reads fewer edges.
         """
-        here = np.unique(self.columns[near])
-        there = self.columns.get(far, self.bound.get(far, (None,))[0])
-        if there is None:
-            return self._pairs(hop, near, here)
-        there, degrees = np.unique(there), self.graph.edges.degrees
-        if degrees(here).sum() <= degrees(there).sum():
-            return self._pairs(hop, near, here)
-        other, own = self._pairs(hop, far, there)
-        order = np.lexsort((other, own))
-        return own[order], other[order]
+        near_nodes = np.unique(self.columns[near])
+        far_nodes = self.columns.get(far, self.bound.get(far, (None,))[0])
+        if far_nodes is None:
+            return self._pairs(hop, near, near_nodes)
+        far_nodes, degrees = np.unique(far_nodes), self.graph.edges.degrees
+        if degrees(near_nodes).sum() <= degrees(far_nodes).sum():
+            return self._pairs(hop, near, near_nodes)
+        far_ends, near_ends = self._pairs(hop, far, far_nodes)
+        order = np.lexsort((far_ends, near_ends))
+        return near_ends[order], far_ends[order]
 
     def _extend(self, hop: PlanHop, near: str, far: str) -> None:
         """Join the rows with the variable that a hop leads to."""
-        own, other = self._between(hop, near, far)
-        rows, starts = self.columns[near], row_starts(own, len(self.graph.nodes))
+        near_ends, far_ends = self._between(hop, near, far)
+        rows, starts = self.columns[near], row_starts(near_ends, len(self.graph.nodes))
         row = np.repeat(np.arange(len(rows)), starts[rows + 1] - starts[rows])
-        reached = other[ranges(starts, rows)]
+        reached = far_ends[ranges(starts, rows)]
         self.columns = {var: column[row] for var, column in self.columns.items()}
         self.columns[far], self.scores, self.paths = (
             reached,
@@ -286,30 +296,32 @@ class _Join:
         """
         if hop.negated:
             self._narrow(far)
-        own, other = self._between(hop, near, far)
-        here, there, n = (
+        near_ends, far_ends = self._between(hop, near, far)
+        near_column, far_column, n = (
             self.columns[near],
             self.columns.get(far),
             len(self.graph.nodes),
         )
         joined = (
-            np.isin(here, own)
-            if there is None
-            else np.isin(here * n + there, own * n + other)
+            np.isin(near_column, near_ends)
+            if far_column is None
+            else np.isin(near_column * n + far_column, near_ends * n + far_ends)
         )
-        kept = joined != hop.negated
-        self.columns = {var: column[kept] for var, column in self.columns.items()}
-        self.scores, self.paths = self.scores[kept], self.paths[kept]
+        selected = joined != hop.negated
+        self.columns = {var: column[selected] for var, column in self.columns.items()}
+        self.scores, self.paths = self.scores[selected], self.paths[selected]
 
     def _narrow(self, var: str) -> None:
         """Leave to the end of a negated hop the nodes from which those go on that
         follow it.
         """
         for hop, near, far in reversed(self.plan.going_on(var)):
-            ends = self.bound[far][0] if far in self.bound else self._in_domain(far)
-            _, left = self._pairs(hop, far, np.unique(ends))
+            far_nodes = (
+                self.bound[far][0] if far in self.bound else self._in_domain(far)
+            )
+            _, near_nodes = self._pairs(hop, far, np.unique(far_nodes))
             mask = np.zeros(len(self.graph.nodes), dtype=bool)
-            mask[left] = True
+            mask[near_nodes] = True
             self.domain[near] = mask
             if near in self.bound:
                 positions, cosines = self.bound[near]
@@ -324,10 +336,10 @@ class _Join:
         """Leave out the variables that nothing more is asked of; of rows that are alike
         keep the best, for all.
         """
-        kept = [var for var in self.columns if var in needed]
-        if 1 < len(kept) == len(self.columns):
+        kept_vars = [var for var in self.columns if var in needed]
+        if 1 < len(kept_vars) == len(self.columns):
             return
-        table = np.stack([self.columns[var] for var in kept])
+        table = np.stack([self.columns[var] for var in kept_vars])
         order = np.lexsort((-self.scores, *table[::-1]))
         table, scores = table[:, order], self.scores[order]
         first = np.append(True, (np.diff(table, axis=1) != 0).any(axis=0))[
@@ -339,6 +351,6 @@ class _Join:
             else self.paths
         )
         self.columns, self.scores = (
-            dict(zip(kept, table[:, first], strict=True)),
+            dict(zip(kept_vars, table[:, first], strict=True)),
             scores[first],
         )

@@ -193,12 +193,12 @@ def _bases(word: str) -> Iterator[str]:
 
 def phrases_of(table: Mapping[str, str]) -> list[tuple[tuple[str, ...], str]]:
     """Return the phrases of a table with their operators, the longest first."""
-    found = [
+    phrases = [
         (tuple(phrase.split()), operator)
         for operator, listed in table.items()
         for phrase in listed.split(", ")
     ]
-    return sorted(found, key=lambda pair: -len(pair[0]))
+    return sorted(phrases, key=lambda pair: -len(pair[0]))
 
 
 _BEFORE, _BEHIND = phrases_of(BEFORE), phrases_of(BEHIND)
@@ -236,5 +236,8 @@ def counting_phrase(words: Sequence[str]) -> tuple[int, int] | None:
 
 def speaks_of(word: str, name: str) -> bool:
     """Whether a word of a question speaks of what a property measures."""
-    own = root(word)
-    return any(own in one.spoken and one.names_property(name) for one in MEASURES)
+    word_root = root(word)
+    return any(
+        word_root in measure.spoken and measure.names_property(name)
+        for measure in MEASURES
+    )

@@ -25,7 +25,7 @@ from graphret.planning.conditions import read_conditions
 from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, RiskLevel, Target
 from graphret.planning.paths import PathSpace
 from graphret.planning.patterns import Hop
-from graphret.planning.planner import Planned
+from graphret.planning.planner import PlannerResult
 from graphret.planning.properties import Properties
 from graphret.planning.queries import find_matches
 from graphret.planning.question import IDLE, readings, spans
@@ -80,17 +80,17 @@ class MentionSubgraph:
     """
 
     def __init__(
-        self, store: GraphStore, starts: Mapping[str, float], named: Iterable[str]
+        self, store: GraphStore, starts: Mapping[str, float], named_ids: Iterable[str]
     ) -> None:
         self._store = store
-        self._bindings = {"a1": starts, "named": dict.fromkeys(named, 0.0)}
+        self._bindings = {"a1": starts, "named": dict.fromkeys(named_ids, 0.0)}
         self.ends = cache(self._ends)
 
     def _ends(self, path: tuple[Hop, ...]) -> frozenset[str]:
-        found = find_matches(
+        matches = find_matches(
             plan_of([("", path)]), self._store, self._bindings, limit=ENDS
         )
-        return frozenset(match.id for match in found)
+        return frozenset(match.id for match in matches)
 
 
 class MentionPaths(NamedTuple):
@@ -105,34 +105,38 @@ class MentionPaths(NamedTuple):
 _Walks: TypeAlias = "list[tuple[MentionPaths, PathCandidate]]"
 
 
-def mentions(spots: Sequence[MentionSpan], lexicon: Lexicon) -> list[LinkedMention]:
+def linked_mentions(
+    spans: Sequence[MentionSpan], lexicon: Lexicon
+) -> list[LinkedMention]:
     """Return the names to start from, the longest first; those of words for relations
     if there are no others.
     """
     telling = [
-        one
-        for one in spots
-        if one.score == 1 or not all(map(lexicon.is_relational, words(one.text)))
+        span
+        for span in spans
+        if span.score == 1 or not all(map(lexicon.is_relational, words(span.text)))
     ]
-    chosen = sorted(telling or spots, key=lambda one: one.start - one.end)[:NAMES]
+    chosen = sorted(telling or spans, key=lambda span: span.start - span.end)[:NAMES]
     return [
         LinkedMention(
-            one.start,
-            one.end,
-            one.text,
-            dict(list(zip(one.ids, one.scores, strict=True))[:BEARERS]),
+            span.start,
+            span.end,
+            span.text,
+            dict(list(zip(span.ids, span.scores, strict=True))[:BEARERS]),
         )
-        for one in chosen
+        for span in chosen
     ]
 
 
-def spot_among(question: str, named: Mapping[str, str]) -> list[MentionSpan]:
+def mentions_among(question: str, names_by_id: Mapping[str, str]) -> list[MentionSpan]:
     """Return the names in a question that some nodes bear, whose names are
     given by id.
     """
-    book = NameIndex((node_id, name, None) for node_id, name in named.items())
+    name_index = NameIndex(
+        (node_id, name, None) for node_id, name in names_by_id.items()
+    )
     return find_mentions(
-        question, book, None, lambda ids: [[named[one]] for one in ids]
+        question, name_index, None, lambda ids: [[names_by_id[i]] for i in ids]
     )
 
 
@@ -208,7 +212,7 @@ class PathPlanner:
             )
         )
 
-    def plan(self, question: str) -> Planned:
+    def plan(self, question: str) -> PlannerResult:
         """Return the plan of a question, its anchors linked; without one where no name,
         or no path around it, is found.
 
@@ -219,57 +223,63 @@ class PathPlanner:
         try:
             return self._plan(question[:QUESTION])
         except GraphretError as error:
-            return Planned(None, problem=f"{type(error).__name__}: {error}")
+            return PlannerResult(None, problem=f"{type(error).__name__}: {error}")
 
-    async def aplan(self, question: str) -> Planned:
+    async def aplan(self, question: str) -> PlannerResult:
         """Do what `plan` does in a thread beside the event loop."""
         return await in_thread(lambda: self.plan(question))
 
-    def _plan(self, question: str) -> Planned:
-        spots = self._spots(question)
-        mentioned = self._mentioned(question, spots)
-        if (asked := self.asked_of_itself(question, mentioned)) is not None:
-            return asked
-        sure = [one for one in spots if one.score == 1]
-        named = mentions(sure, self.lexicon)
-        places = [(one.start, one.end) for one in named]
-        known = self.store.get([node_id for one in named for node_id in one.nodes])
-        labels = {label for node in known if node is not None for label in node.labels}
+    def _plan(self, question: str) -> PlannerResult:
+        mention_spans = self._find_mentions(question)
+        mentioned = self._mentioned(question, mention_spans)
+        if (property_plan := self.property_plan(question, mentioned)) is not None:
+            return property_plan
+        sure_spans = [mention for mention in mention_spans if mention.score == 1]
+        sure_mentions = linked_mentions(sure_spans, self.lexicon)
+        places = [(mention.start, mention.end) for mention in sure_mentions]
+        nodes = self.store.get(
+            [node_id for mention in sure_mentions for node_id in mention.nodes]
+        )
+        labels = {label for node in nodes if node is not None for label in node.labels}
         stated = read_conditions(self.words, question, places, labels)
         if stated.anything:
-            planned = self._stated_plan(stated, named)
+            planned = self._stated_plan(stated, sure_mentions)
         else:
             planned = self._named_plan(question, mentioned)
         confidence = self._share_read(question, stated, planned)
         return replace(planned, confidence=confidence, doubts=tuple(stated.doubts))
 
-    def _named_plan(self, question: str, named: Sequence[LinkedMention]) -> Planned:
+    def _named_plan(
+        self, question: str, mentions: Sequence[LinkedMention]
+    ) -> PlannerResult:
         """Return the plan of the names in a question alone."""
-        around = self._around_all(question, named, TRIED)
-        found = next(self._ways(around), None)
-        if found is None:
-            return Planned(
+        around = self._around_all(question, mentions, TRIED)
+        way = next(self._ways(around), None)
+        if way is None:
+            return PlannerResult(
                 None,
                 problem=(
                     "the question names"
                     f" {'nothing that leads anywhere' if around else 'no node'}"
                 ),
             )
-        cost, walks = found
+        cost, walks = way
         about = self._left_over(question, around)
         risk = self._risk(cost, walks)
         plan = plan_of(
-            [(one.mention.text, best.path) for one, best in walks],
+            [(mention_paths.mention.text, best.path) for mention_paths, best in walks],
             about=about,
             risk=risk,
         )
         bindings = {
-            anchor.var: one.mention.nodes
-            for anchor, (one, _) in zip(plan.anchors, walks, strict=True)
+            anchor.var: mention_paths.mention.nodes
+            for anchor, (mention_paths, _) in zip(plan.anchors, walks, strict=True)
         }
-        return Planned(plan, bindings, details=_details(cost, around))
+        return PlannerResult(plan, bindings, details=_details(cost, around))
 
-    def _stated_plan(self, stated: Stated, named: Sequence[LinkedMention]) -> Planned:
+    def _stated_plan(
+        self, stated: Stated, named: Sequence[LinkedMention]
+    ) -> PlannerResult:
         """Return the plan of what a question states, around the names in it."""
         absence = stated.absence
         absent = [
@@ -287,7 +297,7 @@ class PathPlanner:
         cost, walks = next(self._ways(around), (0.0, [])) if around else (0.0, [])
         if around and not walks:
             problem = "the question names nothing that leads to what it asks for"
-            return Planned(None, problem=problem)
+            return PlannerResult(None, problem=problem)
         bindings = {
             composer.walk(one.mention.text, best.path): one.mention.nodes
             for one, best in walks
@@ -301,42 +311,44 @@ class PathPlanner:
         composer.state()
         if not composer.says_anything:
             problem = "what the question states leads to nothing that it asks for"
-            return Planned(None, problem=problem)
+            return PlannerResult(None, problem=problem)
         if composer.problem:
-            return Planned(None, problem=composer.problem)
+            return PlannerResult(None, problem=composer.problem)
         risk = self._risk(cost, walks) if walks else LEVELS[1]
         about = self._left_over(stated.rest, [*around, *without])
         plan = composer.plan(about, LEVELS[-1] if stated.doubts else risk)
-        return Planned(plan, bindings, details=_details(cost, around))
+        return PlannerResult(plan, bindings, details=_details(cost, around))
 
     def _around_each(
-        self, rest: str, named: Sequence[LinkedMention], targets: Collection[str]
+        self, text: str, mentions: Sequence[LinkedMention], targets: Collection[str]
     ) -> list[MentionPaths]:
         """Return the paths around some names that lead to labels, any where there are
         none.
         """
         return [
-            one._replace(
+            mention_paths._replace(
                 candidates=[
                     candidate
-                    for candidate in one.candidates
+                    for candidate in mention_paths.candidates
                     if not targets or candidate.path[-1].label in targets
                 ][:TRIED]
             )
-            for one in self._around_all(rest, named, None)
+            for mention_paths in self._around_all(text, mentions, None)
         ]
 
-    def _share_read(self, question: str, stated: Stated, planned: Planned) -> float:
+    def _share_read(
+        self, question: str, stated: Stated, planned: PlannerResult
+    ) -> float:
         """Return the share of the words that tell something which a plan heeds, common
         words counted by half; half of it where the plan is not to be trusted.
         """
         bound = [anchor.text for anchor in planned.plan.anchors] if planned.plan else []
-        said = {word for text in bound for word in words(text)}
+        anchor_words = {word for text in bound for word in words(text)}
         read = missed = 0.0
         for word, start, end in tokenize(question):
             if word in IDLE:
                 continue
-            heeded = not stated.rest[start:end].strip() or word in said
+            heeded = not stated.rest[start:end].strip() or word in anchor_words
             if heeded or self.space.word(word).known:
                 read += 1.0
             elif word not in FUNCTION_WORDS:
@@ -345,47 +357,49 @@ class PathPlanner:
         trusted = planned.plan is not None and planned.plan.risk_level != LEVELS[-1]
         return round(share if trusted else share / 2, 4)
 
-    def _spots(self, question: str) -> list[MentionSpan]:
+    def _find_mentions(self, question: str) -> list[MentionSpan]:
         """Return the names of nodes as a question spells them."""
         if isinstance(self.names, Linker):
-            return self.names.spot(question)
+            return self.names.find_mentions(question)
         parts = [question, *spans(question, self.lexicon)]
         ids = list(
             dict.fromkeys(
                 node_id
-                for found in self.names.search(parts, FOUND)
-                for node_id in found.ids
+                for hits in self.names.search(parts, FOUND)
+                for node_id in hits.ids
             )
         )
-        named = {node.id: node.name for node in self.store.get(ids) if node is not None}
-        return spot_among(question, named)
+        names_by_id = {
+            node.id: node.name for node in self.store.get(ids) if node is not None
+        }
+        return mentions_among(question, names_by_id)
 
-    def asked_of_itself(
-        self, question: str, named: Sequence[LinkedMention]
-    ) -> Planned | None:
+    def property_plan(
+        self, question: str, mentions: Sequence[LinkedMention]
+    ) -> PlannerResult | None:
         """Return the plan whose answer is what a question names, where it asks for a
         property of that; `None` where it asks for something else.
         """
-        for one in named[:1]:
-            known = [node for node in self.store.get(list(one.nodes)) if node]
-            labels = sorted({label for node in known for label in node.labels})
+        for mention in mentions[:1]:
+            nodes = [node for node in self.store.get(list(mention.nodes)) if node]
+            labels = sorted({label for node in nodes for label in node.labels})
             keys = {
                 key
                 for label in labels
                 for key in self._schema.properties.get(label, ())
             }
             relations = self._schema.relation_names
-            place = (one.start, one.end)
+            place = (mention.start, mention.end)
             key = asked_property(question, place, keys, labels, relations, self.lexicon)
-            having = [node for node in known if key in node.properties]
+            having = [node for node in nodes if key in node.properties]
             if key is None or not having:
                 continue
             itself = Target(labels=[having[0].label] if having[0].label else [])
-            anchor = Anchor(var=itself.var, text=one.text)
+            anchor = Anchor(var=itself.var, text=mention.text)
             plan = GraphPlan(anchors=[anchor], target=itself, risk_level="aggressive")
-            nodes = {node.id: one.nodes[node.id] for node in having}
-            return Planned(
-                plan, {itself.var: nodes}, details={"property": key}, confidence=1.0
+            scores = {node.id: mention.nodes[node.id] for node in having}
+            return PlannerResult(
+                plan, {itself.var: scores}, details={"property": key}, confidence=1.0
             )
         return None
 
@@ -393,18 +407,20 @@ class PathPlanner:
         """Return the names in a question with the nodes that they may mean, the longest
         first.
         """
-        return self._mentioned(question, self._spots(question))
+        return self._mentioned(question, self._find_mentions(question))
 
     def _mentioned(
-        self, question: str, spots: Sequence[MentionSpan]
+        self, question: str, mention_spans: Sequence[MentionSpan]
     ) -> list[LinkedMention]:
         """Return the mentions that some names are, or of none what is like a name."""
-        found = mentions(spots, self.lexicon)
-        if found or not isinstance(self.names, Linker):
-            return found
+        exact = linked_mentions(mention_spans, self.lexicon)
+        if exact or not isinstance(self.names, Linker):
+            return exact
         for part in spans(question, self.lexicon):
             if linked := {
-                one.id: one.score for one in self.names.link(part) if one.score >= LIKE
+                node.id: node.score
+                for node in self.names.link(part)
+                if node.score >= LIKE
             }:
                 start = question.find(part)
                 return [LinkedMention(start, start + len(part), part, linked)]
@@ -415,26 +431,35 @@ class PathPlanner:
         return self._around_all(question, self.mentions(question), most)
 
     def _around_all(
-        self, question: str, found: Sequence[LinkedMention], most: int | None
+        self, question: str, mentions: Sequence[LinkedMention], most: int | None
     ) -> list[MentionPaths]:
-        places = frozenset((one.start, one.end) for one in found)
-        named = [node_id for one in found for node_id in one.nodes]
-        return [self._around(question, one, places, named, most) for one in found]
+        places = frozenset((mention.start, mention.end) for mention in mentions)
+        named_ids = [node_id for mention in mentions for node_id in mention.nodes]
+        return [
+            self._around(question, mention, places, named_ids, most)
+            for mention in mentions
+        ]
 
     def _around(
         self,
         question: str,
-        one: LinkedMention,
+        mention: LinkedMention,
         places: frozenset[tuple[int, int]],
-        named: list[str],
+        named_ids: list[str],
         most: int | None,
     ) -> MentionPaths:
         read = readings(
-            question, one.start, one.end, places - {(one.start, one.end)}, self.lexicon
+            question,
+            mention.start,
+            mention.end,
+            places - {(mention.start, mention.end)},
+            self.lexicon,
         )
-        known = [node for node in self.store.get(list(one.nodes)) if node is not None]
+        nodes = [
+            node for node in self.store.get(list(mention.nodes)) if node is not None
+        ]
         labels = tuple(
-            sorted({label for node in known for label in node.labels or ("",)})
+            sorted({label for node in nodes for label in node.labels or ("",)})
         )
         table = self.space.table(labels)
         costs = self.space.costs(read, labels, table)
@@ -447,7 +472,7 @@ class PathPlanner:
             PathCandidate(float(costs[i]), self.space.path(table[i])) for i in order
         ]
         return MentionPaths(
-            one, candidates, MentionSubgraph(self.store, one.nodes, named)
+            mention, candidates, MentionSubgraph(self.store, mention.nodes, named_ids)
         )
 
     def _ways(self, around: Sequence[MentionPaths]) -> Iterator[tuple[float, _Walks]]:
@@ -455,23 +480,35 @@ class PathPlanner:
         nodes, and what each costs.
         """
         options: list[list[tuple[float, MentionPaths, PathCandidate | None]]] = []
-        for one in around:
-            found = (best for best in one.candidates if one.grounded.ends(best.path))
-            leading = list(islice(found, COMPARED if len(around) > 1 else 1))
-            if one.candidates and (
-                not leading or leading[0].cost > one.candidates[0].cost + DETOUR
+        for mention_paths in around:
+            ends = mention_paths.grounded.ends
+            grounded = (best for best in mention_paths.candidates if ends(best.path))
+            leading = list(islice(grounded, COMPARED if len(around) > 1 else 1))
+            if mention_paths.candidates and (
+                not leading
+                or leading[0].cost > mention_paths.candidates[0].cost + DETOUR
             ):
-                leading[:0] = self._detour(one)
+                leading[:0] = self._detour(mention_paths)
             options.append(
-                [*((best.cost, one, best) for best in leading), (LEFT_OUT, one, None)]
+                [
+                    *((best.cost, mention_paths, best) for best in leading),
+                    (LEFT_OUT, mention_paths, None),
+                ]
             )
         for chosen in sorted(
             product(*options), key=lambda chosen: sum(cost for cost, _, _ in chosen)
         ):
-            walks = [(one, best) for _, one, best in chosen if best is not None]
+            walks = [
+                (mention_paths, best)
+                for _, mention_paths, best in chosen
+                if best is not None
+            ]
             kinds = {best.path[-1].label for _, best in walks}
             if len(kinds) == 1 and frozenset.intersection(
-                *(one.grounded.ends(best.path) for one, best in walks)
+                *(
+                    mention_paths.grounded.ends(best.path)
+                    for mention_paths, best in walks
+                )
             ):
                 yield sum(cost for cost, _, _ in chosen), walks
 
@@ -480,53 +517,59 @@ class PathPlanner:
         """How far a plan is to be trusted: by its cost, and a single path less where
         another fits as well or better.
         """
-        (one, best), *more = walks
+        (mention_paths, best), *more = walks
         near = [
             other
-            for other in one.candidates
+            for other in mention_paths.candidates
             if other.path != best.path and other.cost < best.cost + CLEAR
         ]
         close = not more and any(
-            other.cost < best.cost or one.grounded.ends(other.path) for other in near
+            other.cost < best.cost or mention_paths.grounded.ends(other.path)
+            for other in near
         )
         return LEVELS[min(sum(cost > most for most in TRUST) + 2 * close, len(TRUST))]
 
-    def _detour(self, one: MentionPaths) -> list[PathCandidate]:
+    def _detour(self, mention_paths: MentionPaths) -> list[PathCandidate]:
         """Where the last edge of the best path is missing: the same of what shares most
         with what lacks it.
         """
-        meant = one.candidates[0]
-        *begin, last = meant.path
+        best = mention_paths.candidates[0]
+        *begin, last = best.path
         paths = [
             (*begin, hop, hop.back, last)
             for hop in self.space.hops
             if hop.start == last.start and hop != last
         ]
-        found = [(n, path) for path in paths if (n := len(one.grounded.ends(path)))]
-        return [PathCandidate(meant.cost + DETOUR, min(found)[1])] if found else []
+        detours = [
+            (n, path) for path in paths if (n := len(mention_paths.grounded.ends(path)))
+        ]
+        return [PathCandidate(best.cost + DETOUR, min(detours)[1])] if detours else []
 
     def _left_over(self, question: str, around: Sequence[MentionPaths]) -> str:
         """What the question says besides names, relations and kinds: what the text of
         an answer should be about.
         """
-        places = [(one.mention.start, one.mention.end) for one in around]
-        left = [
+        places = [
+            (mention_paths.mention.start, mention_paths.mention.end)
+            for mention_paths in around
+        ]
+        unread_words = [
             question[start:end]
             for word, start, end in tokenize(question)
             if word not in STOP_WORDS and not self.space.word(word).known
             if not any(first < end and start < last for first, last in places)
         ]
-        return " ".join(left) if len(left) >= LEFT_OVER else ""
+        return " ".join(unread_words) if len(unread_words) >= LEFT_OVER else ""
 
 
 def _details(cost: float, around: Sequence[MentionPaths]) -> dict[str, Any]:
     """What a trace keeps of a plan: its cost, and the other paths that were likely."""
-    others = {
+    likely_paths = {
         " ".join(map(str, best.path)): round(best.cost, 2)
-        for one in around
-        for best in one.candidates[:3]
+        for mention_paths in around
+        for best in mention_paths.candidates[:3]
     }
-    return {"cost": round(cost, 2), "paths": others}
+    return {"cost": round(cost, 2), "paths": likely_paths}
 
 
 def plan_of(

@@ -93,18 +93,18 @@ class PathSpace:
                 if end
             )
             pairs[relation].append((-n, -kin, source, target))
-        found: set[Hop] = set()
-        for relation, known in pairs.items():
-            left = (totals or {}).get(relation, math.inf)
-            for n, _, source, target in sorted(known):
-                if left > 0:
-                    left += n
+        hops: set[Hop] = set()
+        for relation, label_pairs in pairs.items():
+            remaining = (totals or {}).get(relation, math.inf)
+            for n, _, source, target in sorted(label_pairs):
+                if remaining > 0:
+                    remaining += n
                     hop = Hop(relation, True, source, target)
-                    found |= {hop, hop.back}
-        self.hops = sorted(found)
-        self.relations = sorted({hop.relation for hop in found})
+                    hops |= {hop, hop.back}
+        self.hops = sorted(hops)
+        self.relations = sorted({hop.relation for hop in hops})
         self.labels = sorted(
-            {label for hop in found for label in (hop.start, hop.label)}
+            {label for hop in hops for label in (hop.start, hop.label)}
         )
         self.number = {hop: i for i, hop in enumerate(self.hops)}
         label_at = {label: i for i, label in enumerate(self.labels)}
@@ -169,17 +169,17 @@ class PathSpace:
             for i, hop in enumerate(self.hops)
             if hop.start in labels and hop.relation != UNKNOWN
         )
-        level, found = (
+        level, paths = (
             list[tuple[int, ...]](zip(begin, strict=True)),
             list[tuple[int, ...]](),
         )
         for _ in range(MOST_HOPS):
-            found += level
+            paths += level
             level = [(*path, j) for path in level for j in self._onward[path[-1]]][
                 :MOST_PATHS
             ]
-        hops = np.full((len(found), MOST_HOPS), -1, dtype=np.int64)
-        for place, path in enumerate(found):
+        hops = np.full((len(paths), MOST_HOPS), -1, dtype=np.int64)
+        for place, path in enumerate(paths):
             hops[place, : len(path)] = path
         return hops
 
@@ -215,19 +215,19 @@ class _PathCosts:
     ) -> None:
         self.space, self.reading, self.hops = space, reading, hops
         self.start = np.isin(space.labels, list(labels))
-        self.there = hops >= 0
-        self.length = self.there.sum(axis=1)
+        self.is_hop = hops >= 0
+        self.length = self.is_hop.sum(axis=1)
         self.last = hops[np.arange(len(hops)), self.length - 1]
-        self.turns = np.zeros_like(self.there)
-        self.turns[:, 1:] = self.there[:, 1:] & (
+        self.turns = np.zeros_like(self.is_hop)
+        self.turns[:, 1:] = self.is_hop[:, 1:] & (
             hops[:, 1:] == space.back_of[hops[:, :-1]]
         )
         self.words = [space.word(cue) for cue in reading.cues]
         # of "who are the directors" the noun, if it is known or may come to be
-        asked = [(noun, space.word(noun)) for noun in reading.asked]
+        noun_kinships = [(noun, space.word(noun)) for noun in reading.asked]
         nouns = [
             noun
-            for noun, word in asked
+            for noun, word in noun_kinships
             if not word.anyone and (word.known or space.unknown.any())
         ]
         self.asked = nouns or reading.asked
@@ -235,7 +235,7 @@ class _PathCosts:
 
     def costs(self) -> _Floats:
         space, hops = self.space, self.hops
-        other = self.there[:, 1:] & (
+        other = self.is_hop[:, 1:] & (
             space.start_of[hops[:, 1:]] != space.label_of[hops[:, :-1]]
         )
         cost = _HOP * self.length + _OTHER_PART * other.sum(axis=1) + self._alignment()
@@ -256,17 +256,17 @@ class _PathCosts:
     def _answers(self) -> NDArray[np.bool_]:
         """Of which hops the end is of the kind that a noun asks for."""
         space = self.space
-        found = np.zeros(len(space.hops), dtype=bool)
+        answering = np.zeros(len(space.hops), dtype=bool)
         for word in self.asked:
-            known = space.word(word)
-            if known.anyone:
+            kinship = space.word(word)
+            if kinship.anyone:
                 continue
-            found |= known.labels[space.label_of] > 0
-            if not known.labels.any():
-                for i in np.flatnonzero(known.relations[space.relation_of]).tolist():
+            answering |= kinship.labels[space.label_of] > 0
+            if not kinship.labels.any():
+                for i in np.flatnonzero(kinship.relations[space.relation_of]).tolist():
                     hop = space.hops[i]
-                    found[i] |= hop.outgoing != names_source(word, hop.relation)
-        return found
+                    answering[i] |= hop.outgoing != names_source(word, hop.relation)
+        return answering
 
     def _alignment(self) -> _Floats:
         """Return the least cost of reading the words in order along each path.
@@ -284,7 +284,7 @@ class _PathCosts:
             at_node = at_label[self.space.label_of[self.hops[:, place]]]
             unnamed = self._unnamed(place)
             after = _after_hop(costs, at_hop[:, place], at_node, skip, unnamed)
-            costs = np.where(self.there[:, [place]], after, costs)
+            costs = np.where(self.is_hop[:, [place]], after, costs)
         return costs[:, -1]
 
     def _costs_at_hops(self) -> _Floats:
@@ -294,11 +294,13 @@ class _PathCosts:
         """
         space = self.space
         near = _as_columns([word.relations for word in self.words], space.relations)
-        named = np.where(near > 0, (1 - near) / 2, np.inf)[space.relation_of]
-        for i, word in np.argwhere(np.isfinite(named)).tolist():
+        naming_costs = np.where(near > 0, (1 - near) / 2, np.inf)[space.relation_of]
+        for i, word in np.argwhere(np.isfinite(naming_costs)).tolist():
             hop, cue = space.hops[i], self.reading.cues[word]
-            named[i, word] += _TURNED * (hop.outgoing != self._leads_out(cue, hop))
-        return np.where(self.there[:, :, None], named[self.hops], np.inf)
+            naming_costs[i, word] += _TURNED * (
+                hop.outgoing != self._leads_out(cue, hop)
+            )
+        return np.where(self.is_hop[:, :, None], naming_costs[self.hops], np.inf)
 
     def _leads_out(self, cue: str, hop: Hop) -> bool:
         """Whether a word, as it stands in the question, follows a relation forward."""
@@ -340,13 +342,15 @@ class _PathCosts:
         space, hops = self.space, self.hops[:, place]
         back = _UNNAMED_SHARED if self.reading.together else _UNNAMED_BACK
         cost = np.where(self.turns[:, place], back, _UNNAMED)
-        asked = np.full(len(space.relations), _UNNAMED_ASKED)
+        answer_costs = np.full(len(space.relations), _UNNAMED_ASKED)
         for word in map(
             space.word, self.asked
         ):  # what is no label may be a verb: "which papers cite"
-            asked[word.relations > 0] = 0.0 if word.labels.any() else _UNNAMED_ASKED / 2
-        ends = (self.length == place + 1) & self.answers[hops]
-        return np.where(ends, asked[space.relation_of[hops]], cost)
+            answer_costs[word.relations > 0] = (
+                0.0 if word.labels.any() else _UNNAMED_ASKED / 2
+            )
+        at_end = (self.length == place + 1) & self.answers[hops]
+        return np.where(at_end, answer_costs[space.relation_of[hops]], cost)
 
 
 def _as_columns(columns: Sequence[_Floats], rows: Sequence[str]) -> _Floats:

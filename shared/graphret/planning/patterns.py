@@ -36,15 +36,15 @@ class Hop(NamedTuple):
 def pattern_of(
     walks: Sequence[tuple[str, Sequence[Hop]]],
     hops: Collection[Hop],
-    named: Callable[[str, str], str] | None = None,
+    name_condition: Callable[[str, str], str] | None = None,
 ) -> str:
     """Return paths from named nodes that meet in one target as a pattern of Cypher, as
     figure 2 of the paper has it.
 
     A name is a string of JSON, so that nothing in it ends it. A direction is written
     where `hops`, those of the graph, have the relation both ways between the two
-    labels. `named` writes which property has a name, given the label and the name;
-    ``name: "…"`` by default.
+    labels. `name_condition` writes which property has a name, given the label and the
+    name; ``name: "…"`` by default.
 
     Examples
     --------
@@ -55,8 +55,8 @@ def pattern_of(
     for number, (name, path) in enumerate(walks, 1):
         start = path[0].start
         quoted = f"name: {json.dumps(name, ensure_ascii=False)}"
-        told = quoted if named is None else named(start, name)
-        nodes = [f"({_labelled(f'a{number}', start)} {{{told}}})"]
+        condition = quoted if name_condition is None else name_condition(start, name)
+        nodes = [f"({_labelled(f'a{number}', start)} {{{condition}}})"]
         nodes += [
             f"({_labelled(f'x{number}_{place}', hop.label)})"
             for place, hop in enumerate(path[:-1], 1)
@@ -68,13 +68,13 @@ def pattern_of(
             if number > 2
             else ""
         )
-        both = [
+        two_way = [
             Hop(hop.relation, not hop.outgoing, hop.start, hop.label) in hops
             for hop in path
         ]
         steps = [
             _step(hop if number == 1 else hop.back, way)
-            for hop, way in zip(path, both, strict=True)
+            for hop, way in zip(path, two_way, strict=True)
         ]
         if number > 1:  # from the target on
             nodes, steps = nodes[::-1], steps[::-1]
@@ -89,10 +89,10 @@ def _labelled(var: str, label: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _step(hop: Hop, both: bool) -> str:
+def _step(hop: Hop, two_way: bool) -> str:
     begin, end = (
-        "<" if both and not hop.outgoing else "",
-        ">" if both and hop.outgoing else "",
+        "<" if two_way and not hop.outgoing else "",
+        ">" if two_way and hop.outgoing else "",
     )
     return f"{begin}-[:{cypher_name(hop.relation)}]-{end}"
 
@@ -116,7 +116,7 @@ def bare_pattern(text: str) -> str:
     parts = _STRING.split(pattern)  # what is quoted is left as it is
     parts[::2] = [
         _VARIABLE.sub(
-            lambda found: f"{found[1]}T" if found[0][1:] == target else found[1], part
+            lambda match: f"{match[1]}T" if match[0][1:] == target else match[1], part
         )
         for part in parts[::2]
     ]

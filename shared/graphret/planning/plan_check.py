@@ -28,9 +28,9 @@ def problems_of(plan: GraphPlan, schema: GraphSchema) -> Iterator[str]:
         f"the variable {var!r} has two anchors"
         for var in sorted({v for v in bound if bound.count(v) > 1})
     )
-    named = [*plan.target.labels, *(a.label for a in plan.anchors if a.label)]
-    named += [hop.to_label for hop in plan.hops if hop.to_label]
-    for label in dict.fromkeys(named):
+    labels_named = [*plan.target.labels, *(a.label for a in plan.anchors if a.label)]
+    labels_named += [hop.to_label for hop in plan.hops if hop.to_label]
+    for label in dict.fromkeys(labels_named):
         if label not in schema.labels:
             yield f"there is no label {label!r}{_close(label, schema.labels)}"
     labels = plan.labels_of()
@@ -75,7 +75,9 @@ def _hop_problems(
     yield from _condition_problems(hop.where)
     for relation in hop.rel:
         joins = [
-            (one, other) for one, name, other in schema.relations if name == relation
+            (source, target)
+            for source, name, target in schema.relations
+            if name == relation
         ]
         if not joins:
             yield (
@@ -85,13 +87,14 @@ def _hop_problems(
             continue
         if relation not in schema.sampled_relations:
             yield from _end_problems(hop, relation, joins, labels, schema)
-        known = schema.relation_properties.get(relation, {})
+        properties = schema.relation_properties.get(relation, {})
         if relation in schema.sampled_relation_properties:
             continue
         for name in hop.where:
-            if not name.startswith("$") and name not in known:
+            if not name.startswith("$") and name not in properties:
                 yield (
-                    f"{hop}: {relation!r} has no property {name!r}{_close(name, known)}"
+                    f"{hop}: {relation!r} has no property {name!r}"
+                    f"{_close(name, properties)}"
                 )
 
 
@@ -103,21 +106,25 @@ def _end_problems(
     schema: GraphSchema,
 ) -> Iterator[str]:
     """Say that a relation does not join the labels of a hop's two variables."""
-    here, there = (
+    source_labels, target_labels = (
         set(labels[var]) & schema.labels.keys() for var in (hop.source, hop.to_var)
     )
     ways = [
         *(joins if hop.direction != "in" else []),
         *((b, a) for a, b in joins if hop.direction != "out"),
     ]
-    if not any((not here or a in here) and (not there or b in there) for a, b in ways):
-        known = ", ".join(f"{a} to {b}" for a, b in joins[:4])
+    if not any(
+        (not source_labels or a in source_labels)
+        and (not target_labels or b in target_labels)
+        for a, b in ways
+    ):
+        existing = ", ".join(f"{a} to {b}" for a, b in joins[:4])
         yield (
-            f"{hop}: {relation!r} leads from {known}, and not between the labels of the"
-            " two"
+            f"{hop}: {relation!r} leads from {existing}, not between the labels of"
+            " the two variables"
         )
 
 
-def _close(name: str, known: Collection[str]) -> str:
-    close = nearest(name, list(known), 3)
+def _close(name: str, names: Collection[str]) -> str:
+    close = nearest(name, list(names), 3)
     return f"; there is {', '.join(map(repr, close))}" if close else ""

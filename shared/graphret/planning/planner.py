@@ -11,7 +11,7 @@ from graphret.planning.matches import Bindings
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannerResult:
     """What a planner made of a question.
 
     Parameters
@@ -52,10 +52,10 @@ class Planner(Protocol):
 
     name: str
 
-    def plan(self, question: str) -> Planned:
+    def plan(self, question: str) -> PlannerResult:
         """Return a plan for a question."""
         ...
 
-    async def aplan(self, question: str) -> Planned:
+    async def aplan(self, question: str) -> PlannerResult:
         """Do what `plan` does without blocking the event loop."""
         ...

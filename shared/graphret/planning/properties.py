@@ -60,16 +60,18 @@ class Properties:
     ) -> None:
         self._store, self._lexicon = store, lexicon
         self.every = [
-            Property(label, name, kind, known.coverage >= 1)
+            Property(label, name, kind, property_schema.coverage >= 1)
             for label, of_label in schema.properties.items()
-            for name, known in of_label.items()
-            if (kind := kind_of(known)) is not None
+            for name, property_schema in of_label.items()
+            if (kind := kind_of(property_schema)) is not None
         ]
-        self._book: tuple[Any, NameIndex, list[tuple[Property, str]]] | None = None
+        self._value_index: tuple[Any, NameIndex, list[tuple[Property, str]]] | None = (
+            None
+        )
 
     def of_kinds(self, *kinds: Kind) -> list[Property]:
         """The properties whose values are of some kinds."""
-        return [one for one in self.every if one.kind in kinds]
+        return [owner for owner in self.every if owner.kind in kinds]
 
     def kinship(self, word: str, owner: Property) -> float:
         """How much a word of a question says that a property is meant, 0 to 1."""
@@ -81,51 +83,55 @@ class Properties:
 
     def values(self, words: Sequence[str]) -> Iterator[Value]:
         """Go through the values of texts that some words in a row say."""
-        book, listed = self._values_book()
-        for name, first, last in book.find_every(words):
-            for place in book.nodes_by_name(name):
+        value_index, listed = self._indexed_values()
+        for name, first, last in value_index.find_every(words):
+            for place in value_index.nodes_by_name(name):
                 owner, value = listed[int(place)]
                 yield Value(owner, value, first, last)
 
-    def _values_book(self) -> tuple[NameIndex, list[tuple[Property, str]]]:
+    def _indexed_values(self) -> tuple[NameIndex, list[tuple[Property, str]]]:
         graph = self._store.local_graph()
-        if self._book is None or self._book[0] is not graph:
+        if self._value_index is None or self._value_index[0] is not graph:
             listed = list(self._read())
-            book = NameIndex(
+            value_index = NameIndex(
                 (str(place), value, None) for place, (_, value) in enumerate(listed)
             )
-            self._book = graph, book, listed
-        return self._book[1:]
+            self._value_index = graph, value_index, listed
+        return self._value_index[1:]
 
     def _read(self) -> Iterator[tuple[Property, str]]:
         """Read the texts that nodes have, each once."""
         texts: dict[str, list[Property]] = defaultdict(list)
-        for one in self.of_kinds("text"):
-            texts[one.label].append(one)
+        for text_property in self.of_kinds("text"):
+            texts[text_property.label].append(text_property)
         for label, owners in texts.items():
             blocks = self._store.nodes([label])
             nodes = islice((node for block in blocks for node in block), _READ)
-            known: dict[tuple[Property, str], None] = {}
+            texts_read: dict[tuple[Property, str], None] = {}
             for node in nodes:
                 for owner in owners:
                     value = node.properties.get(owner.name)
                     if isinstance(value, str) and len(value.split()) <= _WORDS:
-                        known.setdefault((owner, value))
-            yield from known
+                        texts_read.setdefault((owner, value))
+            yield from texts_read
 
 
-def kind_of(known: PropertySchema) -> Kind | None:
+def kind_of(property_schema: PropertySchema) -> Kind | None:
     """Return of what kind the values of a property are; `None` for one that no question
     is compared with.
     """
-    shown = [value for value in known.examples if value is not None]
-    if known.type == "BOOLEAN":
+    examples = [value for value in property_schema.examples if value is not None]
+    if property_schema.type == "BOOLEAN":
         return "boolean"
-    if known.type in ("DATE", "DATE_TIME"):
+    if property_schema.type in ("DATE", "DATE_TIME"):
         return "date"
-    if known.type == "STRING":
-        dated = shown and all(_ISO.match(str(value)) for value in shown)
+    if property_schema.type == "STRING":
+        dated = examples and all(_ISO.match(str(value)) for value in examples)
         return "date" if dated else "text"
-    if known.type == "INTEGER" and shown and all(one in _YEARS for one in shown):
+    if (
+        property_schema.type == "INTEGER"
+        and examples
+        and all(year in _YEARS for year in examples)
+    ):
         return "year"
-    return "number" if known.type in ("INTEGER", "FLOAT") else None
+    return "number" if property_schema.type in ("INTEGER", "FLOAT") else None

@@ -64,15 +64,15 @@ class Quantity:
 
 def quantities(question: str) -> list[Quantity]:
     """Return the numbers and periods of a question from left to right."""
-    found: list[Quantity] = []
+    accepted: list[Quantity] = []
     for read in (_periods, _numbers, _number_words):
         for quantity in read(question):
             if all(
                 quantity.end <= other.start or other.end <= quantity.start
-                for other in found
+                for other in accepted
             ):
-                found.append(quantity)
-    return sorted(found, key=lambda quantity: quantity.start)
+                accepted.append(quantity)
+    return sorted(accepted, key=lambda quantity: quantity.start)
 
 
 def _periods(question: str) -> Iterator[Quantity]:

@@ -78,10 +78,10 @@ def find_matches(
     )
     rows = database.query(query, parameters, timeout=timeout).rows
     if plan.order is None:
-        found = [
+        matches = [
             PlanMatch(row[0], round(row[1], DECIMALS), int(row[2])) for row in rows
         ]
-        return sorted(found, key=_best_first)
+        return sorted(matches, key=_best_first)
     return _ordered(plan.order, rows, store)[:limit]
 
 
@@ -100,18 +100,20 @@ def _ordered(
     for target, score, n, _ in rows:
         scores[target] = max(score, scores.get(target, score))
         paths[target] += int(n)
-    found = [
+    matches = [
         PlanMatch(target, round(score, DECIMALS), paths[target])
         for target, score in scores.items()
     ]
     if order.by:
         pairs = [(row[0], row[3]) for row in rows]
-        ends = list(dict.fromkeys(end for _, end in pairs))
-        nodes = {node.id: node for node in store.get(ids=ends) if node is not None}
+        measured_ids = list(dict.fromkeys(end for _, end in pairs))
+        nodes = {
+            node.id: node for node in store.get(ids=measured_ids) if node is not None
+        }
         measures = measured(order, pairs, nodes)
     else:
         measures = {row[0]: int(row[3]) for row in rows}
-    return ordered(order, sorted(found, key=_best_first), measures)
+    return ordered(order, sorted(matches, key=_best_first), measures)
 
 
 def compile_plan(
@@ -152,7 +154,7 @@ class _Compiler:
         self.anchored = {anchor.var for anchor in plan.anchors}
         self.parameters: dict[str, Any] = {}
         self.clauses = ["WITH 0.0 AS s, 1.0 AS n"]
-        self.seen: list[str] = []
+        self.matched: list[str] = []
 
     def query(self, limit: int) -> tuple[str, dict[str, Any]]:
         """Write it, a clause for each step."""
@@ -163,20 +165,23 @@ class _Compiler:
         self._match(begin, None)
         for hop, _, far, needed in steps:
             (self._without if hop.negated else self._match)(far, hop)
-            self.seen = [var for var in self.seen if var in needed]
-            kept = [*(self.names[var] for var in self.seen), "max(s) AS s, sum(n) AS n"]
-            self.clauses.append(f"WITH {', '.join(kept)}")
+            self.matched = [var for var in self.matched if var in needed]
+            columns = [
+                *(self.names[var] for var in self.matched),
+                "max(s) AS s, sum(n) AS n",
+            ]
+            self.clauses.append(f"WITH {', '.join(columns)}")
         node_id = self.store.id_in_cypher(self.names[target])
-        ends = f"RETURN {node_id} AS id, max(s) AS score, sum(n) AS paths"
+        returned = f"RETURN {node_id} AS id, max(s) AS score, sum(n) AS paths"
         first = ""
         if (order := self.plan.order) is not None:
             other = self.store.id_in_cypher(self.names[order.of or target])
             measure = other if order.by else f"count(DISTINCT {other})"
-            ends += f", {measure} AS measure"
+            returned += f", {measure} AS measure"
             if not order.by:
                 first = f"measure {'DESC' if order.descending else 'ASC'}, "
         self.clauses.append(
-            f"{ends} ORDER BY {first}score DESC, paths DESC, id LIMIT {limit:d}"
+            f"{returned} ORDER BY {first}score DESC, paths DESC, id LIMIT {limit:d}"
         )
         return "\n".join(self.clauses), self.parameters
 
@@ -188,26 +193,26 @@ class _Compiler:
         if hop is not None:
             pattern = self._pattern(hop, var, pattern)
         name, score = self.names[var], "s"
-        if var not in self.seen:
-            self.seen.append(var)
+        if var not in self.matched:
+            self.matched.append(var)
             if var in self.anchored:
                 bound = self.bindings[var].items()
                 self.parameters[f"{name}_bound"] = [
-                    {"id": one, "score": float(cosine)} for one, cosine in bound
+                    {"id": node_id, "score": float(cosine)} for node_id, cosine in bound
                 ]
                 self.clauses.append(f"UNWIND ${name}_bound AS {name}_b")
                 conditions.insert(0, f"{self.store.id_in_cypher(name)} = {name}_b.id")
                 score = f"s + {name}_b.score"
         self.clauses.append(f"MATCH {pattern}{_where(conditions)}")
-        kept = ", ".join(
-            self.names[one] for one in self.seen
+        columns = ", ".join(
+            self.names[matched] for matched in self.matched
         )  # edges that differ in their parts alone are one
-        self.clauses.append(f"WITH DISTINCT {kept}, {score} AS s, n")
+        self.clauses.append(f"WITH DISTINCT {columns}, {score} AS s, n")
 
     def _without(self, var: str, hop: PlanHop) -> None:
         """Keep what a hop to a variable leads nowhere from."""
         pattern, conditions = self._node(var)
-        if var not in self.seen and var in self.anchored:
+        if var not in self.matched and var in self.anchored:
             conditions.insert(0, self._among_bound(var))
         patterns = [self._pattern(hop, var, pattern)]
         for further, _, far in self.plan.going_on(var):
@@ -217,8 +222,10 @@ class _Compiler:
             patterns.append(self._pattern(further, far, pattern))
             conditions += more
         inside = ", ".join(patterns) + _where(conditions)
-        kept = ", ".join(self.names[one] for one in self.seen)
-        self.clauses.append(f"WITH {kept}, s, n WHERE NOT EXISTS {{ MATCH {inside} }}")
+        columns = ", ".join(self.names[matched] for matched in self.matched)
+        self.clauses.append(
+            f"WITH {columns}, s, n WHERE NOT EXISTS {{ MATCH {inside} }}"
+        )
 
     def _among_bound(self, var: str) -> str:
         """Write that an anchor's variable is one of its nodes."""
@@ -231,9 +238,9 @@ class _Compiler:
         is written as given.
         """
         near = hop.source if far == hop.to_var else hop.to_var
-        named = self.schema.cypher_relations
+        cypher_names = self.schema.cypher_relations
         types = "|".join(
-            f"`{named.get(name, name).replace('`', '``')}`" for name in hop.rel
+            f"`{cypher_names.get(name, name).replace('`', '``')}`" for name in hop.rel
         )
         out, into = (hop.direction == "out", hop.direction == "in")
         if near != hop.source:
@@ -243,7 +250,7 @@ class _Compiler:
 
     def _node(self, var: str) -> tuple[str, list[str]]:
         """The pattern of a variable, and what its nodes satisfy, which is said once."""
-        if var in self.seen:
+        if var in self.matched:
             return f"({self.names[var]})", []
         where = Where.parse(self.plan.where.get(var))
         pattern, condition, parameters = self.store.node_in_cypher(

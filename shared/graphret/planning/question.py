@@ -79,22 +79,22 @@ def spans(question: str, lexicon: Lexicon) -> list[str]:
             question[token[1]].isupper() and not opens
         )
 
-    found = [
+    parts = [
         next(filter(None, match.groups())) for match in MARKED_TEXT.finditer(question)
     ]
-    found += _runs(question, capital, FUNCTION_WORDS) + _runs(
+    parts += _runs(question, capital, FUNCTION_WORDS) + _runs(
         question, lambda token: token[0] not in STOP_WORDS
     )
-    if not found:  # "which films are about love"
-        found = _runs(
+    if not parts:  # "which films are about love"
+        parts = _runs(
             question,
-            lambda one: (
-                one[0] not in FUNCTION_WORDS and not lexicon.is_relational(one[0])
+            lambda token: (
+                token[0] not in FUNCTION_WORDS and not lexicon.is_relational(token[0])
             ),
         )
-    found += [part for part in SYMBOLS.findall(question) if not SIGNS.issuperset(part)]
+    parts += [part for part in SYMBOLS.findall(question) if not SIGNS.issuperset(part)]
     cleaned = (
-        part.strip(_ENDS) or part.strip() for part in found
+        part.strip(_ENDS) or part.strip() for part in parts
     )  # a band is called "!!!"
     return list(dict.fromkeys(part for part in cleaned if part and part != question))[
         :MOST
@@ -110,10 +110,10 @@ def _runs(
     runs: list[tuple[int, int]] = []
     goes_on = False
     for token in tokenize(question):
-        if told := tells(token):
+        if telling := tells(token):
             begin = runs.pop()[0] if goes_on else token[1]
             runs.append((begin, token[2]))
-        goes_on = told or (goes_on and token[0] in between)
+        goes_on = telling or (goes_on and token[0] in between)
     return [
         question[start:end]
         for start, end in sorted(runs, key=lambda run: run[0] - run[1])
@@ -124,23 +124,24 @@ def place_of(question: str, name: str) -> tuple[int, int, float]:
     """Return where a question says a name, or most words of it, and which share of
     them.
     """
-    tokens, wanted = (
+    tokens, name_stems = (
         tokenize(question),
         {stem(word) for word in words(name) if word not in FUNCTION_WORDS},
     )
     stems, size = [stem(word) for word, _, _ in tokens], len(words(name)) + 2
     windows = [
-        (len(wanted.intersection(stems[i : i + size])), -i) for i in range(len(stems))
+        (len(name_stems.intersection(stems[i : i + size])), -i)
+        for i in range(len(stems))
     ]
     most, first = max(windows, default=(0, 0))
     if not most:
         return len(question), len(question), 0.0
-    found = [
+    name_tokens = [
         tokens[i]
         for i in range(-first, min(len(stems), size - first))
-        if stems[i] in wanted
+        if stems[i] in name_stems
     ]
-    return found[0][1], found[-1][2], most / len(wanted)
+    return name_tokens[0][1], name_tokens[-1][2], most / len(name_stems)
 
 
 @lru_cache(maxsize=256)
@@ -148,7 +149,7 @@ def readings(
     question: str,
     start: int,
     end: int,
-    others: frozenset[tuple[int, int]],
+    other_names: frozenset[tuple[int, int]],
     lexicon: Lexicon,
 ) -> tuple[QuestionReading, ...]:
     """Return the ways to read a question outward from the name at
@@ -161,16 +162,18 @@ def readings(
     tokens = [
         token
         for token in tokenize(question)
-        if not any(first < token[2] and token[1] < last for first, last in others)
+        if not any(first < token[2] and token[1] < last for first, last in other_names)
     ]
     before = [token for token in tokens if token[2] <= start]
     behind = [token for token in tokens if token[1] >= end]
     together = not TOGETHER.isdisjoint(word for word, _, _ in before + behind)
     forward = {word for word, _, _ in behind} | {
-        one[0] for one, then in pairwise(before) if then[0] in ("by", "of")
+        token[0]
+        for token, following in pairwise(before)
+        if following[0] in ("by", "of")
     }
-    found: list[QuestionReading] = []
-    for noun, used in _asked(before, behind, lexicon):
+    ways: list[QuestionReading] = []
+    for noun, used in _answer_words(before, behind, lexicon):
         left, right = _cues(before[::-1], used), _cues(behind, used)
         nearest = (
             bool(right)
@@ -178,11 +181,11 @@ def readings(
             and ASKING.isdisjoint(word for word, _, _ in behind)
         )
         orders = [left + right, right + left] if left and nearest else [left + right]
-        found += [
-            QuestionReading(cues, noun, together, bool(others), frozenset(forward))
+        ways += [
+            QuestionReading(cues, noun, together, bool(other_names), frozenset(forward))
             for cues in orders
         ]
-    return tuple(found)
+    return tuple(ways)
 
 
 def _cues(tokens: Sequence[Token], used: Collection[int]) -> tuple[str, ...]:
@@ -198,7 +201,7 @@ class _AnswerWords(NamedTuple):
     used: frozenset[int] = frozenset()
 
 
-def _asked(
+def _answer_words(
     before: Sequence[Token], behind: Sequence[Token], lexicon: Lexicon
 ) -> list[_AnswerWords]:
     """What may be asked for, by a word that asks or by a noun before all else."""
@@ -206,9 +209,9 @@ def _asked(
     for side in (before, behind):
         for place in _asking_places(side):
             asks = True
-            asked = _asked_by(side[place], side[place + 1 :])
-            if asked:
-                return asked
+            answer_words = _asked_by(side[place], side[place + 1 :])
+            if answer_words:
+                return answer_words
     return [_AnswerWords() if asks else _named_first(before, behind, lexicon)]
 
 
@@ -218,7 +221,7 @@ def noun_asked(question: str) -> list[str]:
     """
     tokens = tokenize(question)
     place = next(iter(_asking_places(tokens)), None)
-    return [] if place is None else [one[0] for one in _noun(tokens[place + 1 :])]
+    return [] if place is None else [token[0] for token in _noun(tokens[place + 1 :])]
 
 
 def _asking_places(tokens: Sequence[Token]) -> list[int]:
@@ -246,8 +249,8 @@ def _asked_by(asking: Token, rest: Sequence[Token]) -> list[_AnswerWords]:
     if not noun:
         return []
     # "which film genre", "which paper cites"
-    ends = dict.fromkeys([noun[-1], noun[0]])
-    return [_AnswerWords((token[0],), frozenset({start, token[1]})) for token in ends]
+    nouns = dict.fromkeys([noun[-1], noun[0]])
+    return [_AnswerWords((token[0],), frozenset({start, token[1]})) for token in nouns]
 
 
 def _named_first(

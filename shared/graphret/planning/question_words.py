@@ -35,20 +35,20 @@ class GraphWords(NamedTuple):
 
     def labels_of(self, word: str) -> list[str]:
         """The labels that a word may name, the likeliest first."""
-        near = [(-self.lexicon.kinship(word, one), one) for one in self.labels]
+        near = [(-self.lexicon.kinship(word, label), label) for label in self.labels]
         return [label for kinship, label in sorted(near) if kinship < 0]
 
-    def goes_with(self, word: str, asked: str) -> str:
+    def goes_with(self, word: str, asked_label: str) -> str:
         """The label of what goes with nodes of another by a word: one that it names, or
         to which a relation leads that it names; "" for none.
         """
         for label in self.labels_of(word):
-            if label != asked:
+            if label != asked_label:
                 return label
         for source, relation, target in self.relations:
-            touches = asked in (source, target)
+            touches = asked_label in (source, target)
             if touches and self.lexicon.kinship(word, relation):
-                return target if asked == source else source
+                return target if asked_label == source else source
         return ""
 
 
@@ -71,7 +71,7 @@ class QuestionWords:
         The question.
     names
         Where it names nodes, in characters.
-    named
+    named_labels
         The labels of those nodes.
 
     Attributes
@@ -91,10 +91,10 @@ class QuestionWords:
         graph: GraphWords,
         question: str,
         names: Collection[tuple[int, int]],
-        named: Collection[str],
+        named_labels: Collection[str],
     ) -> None:
         self.graph, self.question = graph, question
-        self.names, self.named = names, named
+        self.names, self.named_labels = names, named_labels
         self.tokens = [
             token
             for token in tokenize(question)
@@ -107,11 +107,13 @@ class QuestionWords:
             if (labels := graph.labels_of(word))
         }
         self.used: set[int] = set()
-        self.stated = Stated(asked=self._asked(), asks_who=self.words[:1] == ["who"])
+        self.stated = Stated(
+            asked=self._asked_label(), asks_who=self.words[:1] == ["who"]
+        )
         for place in sorted(self.nouns, reverse=True):
             self.stated.nouns[self.nouns[place]] = self.tokens[place][1:]
 
-    def _asked(self) -> str:
+    def _asked_label(self) -> str:
         """The label of the first noun; of "who" only behind a form of "be"."""
         if self.words[:1] in _WHO and self.words[1:2] not in _BE:
             return ""
@@ -141,7 +143,9 @@ class QuestionWords:
     def hint(self, label: str, place: int) -> float:
         """How much says that a label is meant at a place."""
         hint = _NEAREST * (label == self.nearest_noun(place))
-        hint += _ASKED * (label == self.stated.asked) + _NAMED * (label in self.named)
+        hint += _ASKED * (label == self.stated.asked) + _NAMED * (
+            label in self.named_labels
+        )
         if self.stated.asks_who and not self.stated.asked:
             hint += _ASKED * is_person(label)
         return hint
@@ -191,8 +195,8 @@ class QuestionWords:
 
     def rest(self) -> str:
         """The question with the words that were read as spaces."""
-        left = list(self.question)
+        characters = list(self.question)
         for place in self.used:
             _, start, end = self.tokens[place]
-            left[start:end] = " " * (end - start)
-        return "".join(left)
+            characters[start:end] = " " * (end - start)
+        return "".join(characters)

@@ -62,10 +62,10 @@ def _degree(words: QuestionWords, place: int) -> tuple[Degree, int]:
     word.
     """
     word = words.word(place)
-    own = degree_of(word) or Degree(True, {})
+    adjective = degree_of(word) or Degree(True, {})
     following = degree_of(words.word(place + 1)) if word in ("most", "least") else None
     if following is None or following.bare:
-        return own, place
+        return adjective, place
     return (following if word == "most" else following.turned()), place + 1
 
 
@@ -73,13 +73,13 @@ def _by_property(
     words: QuestionWords, degree: Degree, first: int, last: int
 ) -> Ranking | None:
     """The order of a property that the words around say, or the adjective."""
-    meant = _orderable(words, degree)
-    choice = _chosen(words, degree, meant, first, last)
+    highest_first = _orderable(words, degree)
+    choice = _chosen(words, degree, highest_first, first, last)
     if choice is None:
         return None
     words.read_names_of(choice)
     label, name = choice.owner.label, choice.owner.name
-    return Ranking(label, name, meant[choice.owner], _limit(words, label))
+    return Ranking(label, name, highest_first[choice.owner], _limit(words, label))
 
 
 def _orderable(words: QuestionWords, degree: Degree) -> dict[Property, bool]:
@@ -89,20 +89,20 @@ def _orderable(words: QuestionWords, degree: Degree) -> dict[Property, bool]:
     owners = words.graph.properties.of_kinds("number", "year", "date")
     if degree.bare:
         return dict.fromkeys(owners, degree.high)
-    found: dict[Property, bool] = {}
+    highest_first: dict[Property, bool] = {}
     for owner in owners:
         for number, high in degree.measures.items():
             if MEASURES[number].names_property(owner.name):
-                found[owner] = high
+                highest_first[owner] = high
         if degree.late is not None and owner.kind != "number":
-            found.setdefault(owner, degree.late)
-    return found
+            highest_first.setdefault(owner, degree.late)
+    return highest_first
 
 
 def _chosen(
     words: QuestionWords,
     degree: Degree,
-    meant: Mapping[Property, bool],
+    candidates: Mapping[Property, bool],
     first: int,
     last: int,
 ) -> Choice | None:
@@ -111,7 +111,7 @@ def _chosen(
     near = [*ahead, *words.free(range(first - _BEFORE, first))]
     own_noun = next((words.nouns[at] for at in ahead if at in words.nouns), "")
     choices = []
-    for owner in meant:
+    for owner in candidates:
         judged = words.judged(owner, ahead if degree.bare else near, first, last)
         if degree.bare and words.nouns.keys() >= set(judged.words):
             continue  # "most orders" counts them, unless a property says more
@@ -120,7 +120,7 @@ def _chosen(
         )
         more = _OWN_NOUN * (owner.label == own_noun) + _MEASURED * measured
         choices.append(judged._replace(score=judged.score + more))
-    best = min(choices, key=lambda one: (-one.score, one.owner), default=None)
+    best = min(choices, key=lambda choice: (-choice.score, choice.owner), default=None)
     return best if best is not None and best.score >= ENOUGH else None
 
 
@@ -128,14 +128,16 @@ def _by_number(words: QuestionWords, degree: Degree, place: int) -> Ranking | No
     """The order of how many nodes of a label go with a result: "the most orders",
     "ordered most often".
     """
-    asked = words.stated.asked
+    asked_label = words.stated.asked
     ahead = range(place + 1, place + 1 + _COUNTED_BEHIND)
     before = range(place - 1, place - 1 - _COUNTED_BEFORE, -1)
     for at in [*ahead, *before]:
-        counted = words.graph.goes_with(words.word(at), asked) if asked else ""
+        counted = (
+            words.graph.goes_with(words.word(at), asked_label) if asked_label else ""
+        )
         if counted and at >= 0:
             words.used.update(at for at in ahead if words.word(at) == "often")
-            return Ranking(counted, "", degree.high, _limit(words, asked))
+            return Ranking(counted, "", degree.high, _limit(words, asked_label))
     return None
 
 

@@ -28,12 +28,12 @@ _Floats = NDArray[np.float64]
 
 def masked(question: str, places: Iterable[tuple[int, int]]) -> list[str]:
     """Return the words of a question, a name for each run of those at some places."""
-    known, found = sorted(places), list[str]()
+    names, masked_words = sorted(places), list[str]()
     for word, start, end in tokenize(question):
-        inside = any(first <= start and end <= last for first, last in known)
-        if not inside or found[-1:] != [NAME]:
-            found.append(NAME if inside else word)
-    return found
+        inside = any(first <= start and end <= last for first, last in names)
+        if not inside or masked_words[-1:] != [NAME]:
+            masked_words.append(NAME if inside else word)
+    return masked_words
 
 
 class PathScorer:
@@ -88,11 +88,11 @@ class PathScorer:
         words + 1)``.
         """
         listed = [
-            [self._words[one] for one in sorted(counted(text)) if one in self._words]
+            [self._words[word] for word in sorted(counted(text)) if word in self._words]
             for text in texts
         ]
         weighed = sp.diags_array(
-            [1 / max(1, len(one)) ** 0.5 for one in listed]
+            [1 / max(1, len(columns)) ** 0.5 for columns in listed]
         ) @ _counts(listed, self._words)
         return sp.csr_array(sp.hstack([weighed, np.ones((len(texts), 1))]))
 
@@ -100,7 +100,7 @@ class PathScorer:
         """Write it to a file."""
         with Path(path).open("wb") as file:
             words, parts = (
-                np.asarray(list(one), "U") for one in (self._words, self._parts)
+                np.asarray(list(keys), "U") for keys in (self._words, self._parts)
             )
             weights = self.weights.astype(np.float32)
             np.savez_compressed(
@@ -111,9 +111,9 @@ class PathScorer:
     def load(cls, path: str | Path) -> PathScorer:
         """Read what `save` wrote; an `InvalidInput` names a file that is none."""
         try:
-            with np.load(path, allow_pickle=False) as held:
-                words, parts = held["words"].tolist(), held["parts"].tolist()
-                return cls(words, parts, held["weights"], held["facts"].tolist())
+            with np.load(path, allow_pickle=False) as arrays:
+                words, parts = arrays["words"].tolist(), arrays["parts"].tolist()
+                return cls(words, parts, arrays["weights"], arrays["facts"].tolist())
         except (OSError, ValueError, KeyError) as error:
             raise InvalidInput(f"scorer: {path}: {error}") from error
 
@@ -121,26 +121,26 @@ class PathScorer:
 def _counts(listed: Sequence[Sequence[int]], columns: Collection[str]) -> sp.csr_array:
     """Rows with a 1 in each of the columns listed."""
     starts = np.cumsum([0, *map(len, listed)])
-    found = np.asarray([one for row in listed for one in row], dtype=np.int64)
+    filled = np.asarray([column for row in listed for column in row], dtype=np.int64)
     return sp.csr_array(
-        (np.ones(len(found)), found, starts), shape=(len(listed), len(columns))
+        (np.ones(len(filled)), filled, starts), shape=(len(listed), len(columns))
     )
 
 
 def counted(words: Sequence[str]) -> set[str]:
     """The words of a text, and each two in a row."""
-    return {*words, *(f"{one} {other}" for one, other in pairwise(words))}
+    return {*words, *(f"{first} {second}" for first, second in pairwise(words))}
 
 
 def parts_of_path(path: Sequence[Hop]) -> list[str]:
     """What a path consists of: the whole, each hop at its place from either end, its
     ends and its length.
     """
-    told = [f"{hop}{hop.label}" for hop in path]
+    steps = [f"{hop}{hop.label}" for hop in path]
     places = [
         part
-        for i, hop in enumerate(told)
-        for part in (f"{i} {hop}", f"{i - len(told)} {hop}")
+        for i, hop in enumerate(steps)
+        for part in (f"{i} {hop}", f"{i - len(steps)} {hop}")
     ]
-    ends = [f"from {path[0].start}", f"to {path[-1].label}"]
-    return [path[0].start + "".join(told), *places, *ends, f"long {len(told)}"]
+    labels = [f"from {path[0].start}", f"to {path[-1].label}"]
+    return [path[0].start + "".join(steps), *places, *labels, f"long {len(steps)}"]

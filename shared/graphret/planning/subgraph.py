@@ -30,15 +30,15 @@ def fetch_plan_graph(plan: GraphPlan, store: GraphStore, bindings: Bindings) -> 
         for step in [(hop, near, far), *(plan.going_on(far) if hop.negated else ())]
     ]
     for hop, near, far in followed:
-        found = store.neighbors(
+        joining = store.neighbors(
             sorted(reached[near]),
             relations=hop.rel,
             labels=labels[far],
             where=plan.where.get(far),
             direction=direction_from(hop, near),
         )
-        edges.update((edge.identity, edge) for edge in found)
-        reached.setdefault(far, _ends(found, reached[near]))
+        edges.update((edge.identity, edge) for edge in joining)
+        reached.setdefault(far, _ends(joining, reached[near]))
     return fetch_graph(store, set().union(*reached.values()), edges.values())
 
 

@@ -57,7 +57,7 @@ class TemplateQuery:
         """Walks of which each hop is followed in a given direction, and how many nodes
         they meet in.
         """
-        clauses, before, ends = list[str](), list[str](), list[str]()
+        clauses, before, end_variables = list[str](), list[str](), list[str]()
         own_key, own_place = self._text.format("b.key"), self._text.format("b.place")
         for number, way in enumerate(ways, 1):
             at, walk, place = f"s{number}", f"k{number}", f"p{number}"
@@ -77,14 +77,14 @@ class TemplateQuery:
                 at,
             ]
             clauses.append(
-                f"WITH DISTINCT {', '.join([*before, *ends, *begun])} WHERE {walk} IN"
-                " $followed"
+                f"WITH DISTINCT {', '.join([*before, *end_variables, *begun])}"
+                f" WHERE {walk} IN $followed"
             )
             for nth, outgoing in enumerate(way, 1):
                 last = nth == len(way)
                 to, label = ("t", "l") if last else (f"x{number}_{nth}", "m")
                 step = f"MATCH ({at})-[r]->" if outgoing else f"MATCH ({at})<-[r]-"
-                if last and ends:
+                if last and end_variables:
                     clauses.append(f"{step}({to})")
                 else:
                     clauses.append(
@@ -97,11 +97,16 @@ class TemplateQuery:
                     f"{walk} + '{SEPARATOR}{arrow}{SEPARATOR}' + {self._type_of} +"
                     f" '{SEPARATOR}' + {label} AS {walk}"
                 )
-                carried = [*before, key, place, *(["t", "l"] if last else [*ends, to])]
+                carried = [
+                    *before,
+                    key,
+                    place,
+                    *(["t", "l"] if last else [*end_variables, to]),
+                ]
                 condition = "" if last else f" WHERE {walk} IN $followed"
                 clauses.append(f"WITH DISTINCT {', '.join(carried)}{condition}")
                 at = to
-            before, ends = [*before, walk, place], ["t", "l"]
+            before, end_variables = [*before, walk, place], ["t", "l"]
         node_id = self._store.id_in_cypher("t")
         hit = f"CASE WHEN {node_id} IN $answers THEN {node_id} ELSE null END"
         counts = f"count(DISTINCT {node_id}) AS size, count(DISTINCT {hit}) AS hits"

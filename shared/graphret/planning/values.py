@@ -24,14 +24,15 @@ def read_booleans(words: QuestionWords) -> None:
     owners = sorted(words.graph.properties.of_kinds("boolean"))
     for place in words.free(range(len(words.words))):
         word = words.word(place)
-        named = [owner for owner in owners if kinship(word, owner) >= NAMED]
-        if word in FUNCTION_WORDS or not named:
+        candidates = [owner for owner in owners if kinship(word, owner) >= NAMED]
+        if word in FUNCTION_WORDS or not candidates:
             continue
         ahead = words.nouns.get(place + 1)
         scores = [
-            words.hint(owner.label, place) + (owner.label == ahead) for owner in named
+            words.hint(owner.label, place) + (owner.label == ahead)
+            for owner in candidates
         ]
-        words.state(named[scores.index(max(scores))], True, place, place)
+        words.state(candidates[scores.index(max(scores))], True, place, place)
 
 
 def read_missing(words: QuestionWords) -> None:
@@ -56,15 +57,15 @@ def read_missing(words: QuestionWords) -> None:
 
 def read_values(words: QuestionWords) -> None:
     """Read texts that nodes have as a property, the longest first."""
-    found = list(words.graph.properties.values(words.words))
-    spans = {(value.first, value.last) for value in found}
+    values = list(words.graph.properties.values(words.words))
+    spans = {(value.first, value.last) for value in values}
     for first, last in sorted(spans, key=lambda span: (span[0] - span[1], span)):
         places = range(first, last)
         if len(words.free(places)) < len(places) or words.nouns.keys() >= {*places}:
             continue
         fits = [
             (_fit(words, value), value)
-            for value in found
+            for value in values
             if (value.first, value.last) == (first, last)
         ]
         score, best = max(fits)
@@ -81,15 +82,15 @@ def _fit(words: QuestionWords, value: Value) -> float:
     owner, first, last = value.owner, value.first, value.last
     near = [*range(first - _BEFORE, first), *range(last, last + _BEHIND)]
     kinship = words.graph.properties.kinship
-    named = max(kinship(words.word(place), owner) for place in near)
+    naming = max(kinship(words.word(place), owner) for place in near)
     beside = {words.nouns.get(first - 1), words.nouns.get(last)}
-    score = words.hint(owner.label, first) + named + (owner.label in beside)
-    said = words.words[first:last]
-    if FUNCTION_WORDS.issuperset(said):
+    score = words.hint(owner.label, first) + naming + (owner.label in beside)
+    value_words = words.words[first:last]
+    if FUNCTION_WORDS.issuperset(value_words):
         return 0.0
-    if STOP_WORDS.issuperset(said):
+    if STOP_WORDS.issuperset(value_words):
         close = owner.label in {*beside, words.nearest_noun(first)}
-        return score if close or named else 0.0
+        return score if close or naming else 0.0
     return score + _SAID
 
 
@@ -136,6 +137,8 @@ def _turned(words: QuestionWords, negator: int) -> int | None:
 
 def _absent(words: QuestionWords, negator: int) -> str:
     """The label of what must not be there, by a noun or a verb behind a negation."""
-    asked = words.stated.asked
-    named = (words.graph.goes_with(word, asked) for word in words.words[negator + 1 :])
-    return next(filter(None, named), "") if asked else ""
+    asked_label = words.stated.asked
+    labels = (
+        words.graph.goes_with(word, asked_label) for word in words.words[negator + 1 :]
+    )
+    return next(filter(None, labels), "") if asked_label else ""

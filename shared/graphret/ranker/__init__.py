@@ -1,6 +1,4 @@
-"""A ranking that learned of questions and answers, on top of what an expansion
-found.
-"""
+"""A ranking trained on questions and answers, on top of an expansion's ranking."""
 
 from graphret.ranker.features import features_of
 from graphret.ranker.trained import LearnedRanking

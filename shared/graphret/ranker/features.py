@@ -1,6 +1,4 @@
-"""What a trained ranking is told of a candidate: what `Coverage` found out of it, in
-numbers.
-"""
+"""The features of candidates that a trained ranking reads, from `Coverage`."""
 
 from __future__ import annotations
 
@@ -24,34 +22,31 @@ def features_of(
     together: NDArray[np.float32],
     depth: int,
 ) -> Columns:
-    """Return the features of the first `depth` nodes of a ranking by pairs and their
-    scores.
+    """Return the features of the first `depth` nodes of a ranking by pairs.
 
-    None of them says which node it is: what is learned of them holds for nodes that are
-    added later, too.
+    `together` are the scores of the pairs. No feature identifies a node: what is
+    learned from them also holds for nodes that are added later.
     """
-    return _alone(frontier, ranked, depth) | _in_pairs(
+    return _node_features(frontier, ranked, depth) | _pair_features(
         frontier, ranked, pairs, together, depth
     )
 
 
-def _alone(frontier: Frontier, ranked: RankedNodes, depth: int) -> Columns:
-    """What a node is, and says by itself."""
+def _node_features(frontier: Frontier, ranked: RankedNodes, depth: int) -> Columns:
+    """Return the features of nodes by themselves."""
     lexical, at, score = (
         frontier.index.lexical,
         ranked.positions[:depth],
         ranked.scores[:depth],
     )
-    said, names = (
-        lexical.term_weights(frontier.query, at),
-        frontier.graph.nodes.names.take(at),
-    )
+    term_weights = lexical.term_weights(frontier.query, at)
+    names = frontier.graph.nodes.names.take(at)
     codes: dict[str, int] = {}
-    bearers = np.asarray(
+    name_codes = np.asarray(
         [codes.setdefault(name, len(codes)) for name in names], dtype=np.int64
     )
     best = np.zeros(len(codes))
-    np.maximum.at(best, bearers, score)
+    np.maximum.at(best, name_codes, score)
     edges, terms = frontier.graph.edges, lexical.terms
     starts = {
         "links out": edges.out_indptr,
@@ -64,55 +59,56 @@ def _alone(frontier: Frontier, ranked: RankedNodes, depth: int) -> Columns:
         "score": _to_the_best(score),
         "place": np.log1p(np.arange(1, len(at) + 1)),
         "score by itself": frontier.node_scores(at),
-        "score behind a namesake": best[bearers] - score,
-        "namesakes": np.bincount(bearers)[bearers],
-        "words": _to_the_best(said.sum(axis=1)),
-        "terms said": np.count_nonzero(said, axis=1) / max(1, said.shape[1]),
+        "score behind a namesake": best[name_codes] - score,
+        "namesakes": np.bincount(name_codes)[name_codes],
+        "words": _to_the_best(term_weights.sum(axis=1)),
+        "terms said": np.count_nonzero(term_weights, axis=1)
+        / max(1, term_weights.shape[1]),
         "meaning": frontier.index.dense_scores_at(frontier.query, at),
-        "name said": _said(lexical.analyzer, names, frontier.query),
+        "name said": _share_in_query(lexical.analyzer, names, frontier.query),
         **{name: np.log1p(start[at + 1] - start[at]) for name, start in starts.items()},
     }
 
 
-def _in_pairs(
+def _pair_features(
     frontier: Frontier,
     ranked: RankedNodes,
     pairs: Links,
     together: NDArray[np.float32],
     depth: int,
 ) -> Columns:
-    """How many pairs a node is in, what the best of them scores, and how much of the
-    question its link says.
-    """
+    """Return the features of nodes from their pairs, the best of these and its link."""
     n = min(depth, len(ranked.positions))
     place = np.zeros(len(frontier.graph.nodes), dtype=np.int64)
     place[ranked.positions] = np.arange(1, len(ranked.positions) + 1)
-    ends, others = (
+    nodes, partners = (
         np.concatenate([pairs.source, pairs.target]),
         np.concatenate([pairs.target, pairs.source]),
     )
-    near = np.flatnonzero((place[ends] > 0) & (place[ends] <= n))
-    node, score = place[ends[near]] - 1, np.tile(together, 2)[near]
-    best, nearest, which = np.full(n, np.nan), np.full(n, np.nan), np.full(n, len(ends))
+    near = np.flatnonzero((place[nodes] > 0) & (place[nodes] <= n))
+    node, score = place[nodes[near]] - 1, np.tile(together, 2)[near]
+    best, nearest = np.full(n, np.nan), np.full(n, np.nan)
+    which = np.full(n, len(nodes))
     np.fmax.at(best, node, score)
-    np.fmin.at(nearest, node, place[others[near]])
+    np.fmin.at(nearest, node, place[partners[near]])
     is_best = score >= best[node]
     np.minimum.at(which, node[is_best], near[is_best])
 
-    paired = np.flatnonzero(which < len(ends))
+    paired = np.flatnonzero(which < len(nodes))
     edge = pairs.edges[which[paired] % max(1, len(pairs))]
     linked, edge = paired[edge != NO_EDGE], edge[edge != NO_EDGE]
-    about = frontier.graph.edges.properties.take(edge)
-    said = np.full((2, n), np.nan)
-    for row, key in zip(said, ("column", "name"), strict=True):
-        texts = [str(link.get(key) or "") for link in about]
-        row[linked] = _said(frontier.index.lexical.analyzer, texts, frontier.query)
+    edge_properties = frontier.graph.edges.properties.take(edge)
+    analyzer = frontier.index.lexical.analyzer
+    shares = np.full((2, n), np.nan)
+    for row, key in zip(shares, ("column", "name"), strict=True):
+        texts = [str(properties.get(key) or "") for properties in edge_properties]
+        row[linked] = _share_in_query(analyzer, texts, frontier.query)
     return {
         "pairs": np.log1p(np.bincount(node, minlength=n)),
         "pair": best,
         "best place of a neighbour": np.log1p(nearest),
-        "link's column said": said[0],
-        "link's name said": said[1],
+        "link's column said": shares[0],
+        "link's name said": shares[1],
     }
 
 
@@ -120,12 +116,17 @@ def _to_the_best(values: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(values / max(float(values.max(initial=0)), 1e-9))
 
 
-def _said(analyzer: Analyzer, texts: list[str], query: str) -> NDArray[np.float64]:
-    """Return the share of the terms of each text that the question says."""
-    asked, terms_of = set(analyzer.of_query(query)), _analyzed(analyzer)
-    terms = [terms_of(text) for text in texts]
+def _share_in_query(
+    analyzer: Analyzer, texts: list[str], query: str
+) -> NDArray[np.float64]:
+    """Return the share of each text's terms that the question has."""
+    query_terms, terms_of = set(analyzer.of_query(query)), _analyzed(analyzer)
+    terms_by_text = [terms_of(text) for text in texts]
     return np.asarray(
-        [len(asked & one) / len(one) if one else np.nan for one in terms],
+        [
+            len(query_terms & terms) / len(terms) if terms else np.nan
+            for terms in terms_by_text
+        ],
         dtype=np.float64,
     )
 

@@ -1,6 +1,4 @@
-"""`Trained`: coverage's ranking, put in order by a model that learned of questions and
-answers.
-"""
+"""`LearnedRanking`: coverage's ranking, reordered by a trained model."""
 
 from __future__ import annotations
 
@@ -20,13 +18,13 @@ from graphret.ranker.features import Columns, features_of
 from graphret.storage import Bundle, Parts
 from graphret.types import Evidence
 
-_TOLD = 3
+# How many features are named in the evidence of a hit.
+_FEATURES_SHOWN = 3
 
 
 @dataclass(frozen=True)
 class LearnedRanking:
-    """The first nodes of another ranking in the order of a model; those below stay as
-    they are.
+    """The first nodes of another ranking, reordered by a model; the rest stay in place.
 
     ``graphret train ranking`` makes it and `SageGraph.save` keeps it; the model is
     LightGBM's text.
@@ -34,17 +32,17 @@ class LearnedRanking:
     Parameters
     ----------
     model
-        Trees of LightGBM, as it writes them.
+        Trees of LightGBM, in its text format.
     features
-        What it reads of a node, by name; see `graphret.ranker.features`.
+        The features that it reads, by name; see `graphret.ranker.features`.
     weight
-        Of the score that the node had, 0 … 1, beside what the model says.
+        The weight of the node's former score, 0 … 1, added to the model's.
     depth
-        How many nodes the model sees.
+        How many nodes the model scores.
     inner
-        What finds the nodes, and ranks them first.
+        The ranking that finds the nodes and ranks them first.
     metrics
-        What training measured.
+        The measurements of training.
     """
 
     model: str = field(repr=False)
@@ -59,7 +57,7 @@ class LearnedRanking:
 
     @property
     def alpha(self) -> float | None:
-        """As the ranking below has it."""
+        """The share of BM25 of the inner ranking."""
         return self.inner.alpha
 
     def n_seeds(self, k: int) -> int:
@@ -75,38 +73,38 @@ class LearnedRanking:
         rows = self.rows(columns)
         scores = self.scores(rows, columns["score"])
         order, n = np.argsort(-scores, kind="stable"), len(rows)
-        rest = ranked.scores[n:]
-        lifted = scores[order] - scores.min() + rest.max(initial=0)
+        below = ranked.scores[n:]
+        lifted = scores[order] - scores.min() + below.max(initial=0)
 
         def explain(positions: NDArray[np.int64]) -> list[Evidence | None]:
-            """Say which features moved each node, and its place before that."""
+            """Return the features that moved each node, and its place before."""
             place = {
                 position: row
                 for row, position in enumerate(ranked.positions[:n].tolist())
             }
-            here = [place.get(position, -1) for position in positions.tolist()]
-            shares = self.booster.predict(rows[here], num_threads=1, pred_contrib=True)[
-                :, :-1
-            ]
+            places = [place.get(position, -1) for position in positions.tolist()]
+            contributions = self.booster.predict(
+                rows[places], num_threads=1, pred_contrib=True
+            )[:, :-1]
             return [
-                self._said(one, row) if row >= 0 else None
-                for one, row in zip(shares, here, strict=True)
+                self._evidence(node_contributions, row) if row >= 0 else None
+                for node_contributions, row in zip(contributions, places, strict=True)
             ]
 
         return RankedNodes(
             np.concatenate([ranked.positions[:n][order], ranked.positions[n:]]),
-            np.concatenate([lifted, rest]).astype(np.float32),
+            np.concatenate([lifted, below]).astype(np.float32),
             np.concatenate([ranked.via[:n][order], ranked.via[n:]]),
             ranked.details,
             explain,
         )
 
-    def _said(self, shares: NDArray[np.float64], place: int) -> Evidence:
-        most = np.argsort(-np.abs(shares), kind="stable")[:_TOLD].tolist()
+    def _evidence(self, contributions: NDArray[np.float64], place: int) -> Evidence:
+        strongest = np.argsort(-np.abs(contributions), kind="stable")[:_FEATURES_SHOWN]
         moved = {
-            self.features[one]: round(float(shares[one]), 3)
-            for one in most
-            if shares[one]
+            self.features[feature]: round(float(contributions[feature]), 3)
+            for feature in strongest.tolist()
+            if contributions[feature]
         }
         return Evidence(
             "rank", rank=place + 1, retriever=self.inner.name, properties=moved
@@ -115,9 +113,7 @@ class LearnedRanking:
     def scores(
         self, rows: NDArray[np.float64], before: NDArray[Any]
     ) -> NDArray[np.float64]:
-        """Return the scores of nodes by their features and the scores that they had,
-        ``(n,)``.
-        """
+        """Return the scores of nodes by their features and former scores, ``(n,)``."""
         return np.asarray(
             self.booster.predict(rows, num_threads=1) + self.weight * before
         )
@@ -141,9 +137,11 @@ class LearnedRanking:
         return lightgbm.Booster(model_str=self.model)
 
     def parts(self) -> Parts:
-        """The ranking as it is saved."""
-        given = {name: value for name, value in asdict(self).items() if name != "model"}
-        parts = Parts(meta=given)
+        """Return the ranking for saving."""
+        fields = {
+            name: value for name, value in asdict(self).items() if name != "model"
+        }
+        parts = Parts(meta=fields)
         parts.add_texts("model", TextArray.of([self.model]))
         return parts
 

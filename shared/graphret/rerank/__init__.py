@@ -1,6 +1,4 @@
-"""Rerankers: models that score what others found, and the retriever that lets one order
-it.
-"""
+"""Rerankers, models that score hits, and the retriever that reorders hits by one."""
 
 from graphret.rerank.cross_encoder import CrossEncoderReranker
 from graphret.rerank.hit_text import HitText, HitTexts, KeyValueText

@@ -1,4 +1,4 @@
-"""A cross-encoder reads question and node together and says how well they fit."""
+"""A cross-encoder scores how well a question and a node fit together."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Predict: TypeAlias = Callable[[Sequence[tuple[str, str]]], Any]
 
 
 class CrossEncoderReranker:
-    """Score hits by a cross-encoder of sentence-transformers or onnxruntime, or any
-    object with ``predict(pairs)``.
+    """Score hits by a cross-encoder, or any object with ``predict(pairs)``.
 
-    A hit is read alone, for what it says itself, and with what connects it, for what
-    the two say together; its score is the mean of both.
+    A hit is scored alone, and together with the node it was found by; its score is the
+    mean of both.
 
     Parameters
     ----------
     model
-        A name on the Hugging Face hub or a folder, loaded when first used, a folder
-        with ``model.onnx`` and ``tokenizer.json`` by onnxruntime; or a loaded model.
+        A name on the Hugging Face hub or a folder, loaded on first use by
+        sentence-transformers, or by onnxruntime if the folder has ``model.onnx`` and
+        ``tokenizer.json``; or a loaded model.
     text
         How hits become text; with ``evidence_words=0`` they are read alone.
     max_length, device
@@ -40,8 +40,8 @@ class CrossEncoderReranker:
     Raises
     ------
     InvalidInput, MissingDependency, ModelError
-        When `model` is neither; on use, without the extra `encoder` or `onnx`, or with
-        no finite score for each pair.
+        When `model` is none of these; on use, without the extra `encoder` or `onnx`, or
+        without a finite score for each pair.
     """
 
     def __init__(
@@ -52,13 +52,15 @@ class CrossEncoderReranker:
         max_length: int = 512,
         device: str | None = None,
     ) -> None:
-        self._given: Predict | None = getattr(model, "predict", None)
-        if not callable(self._given) and not isinstance(model, str | Path):
+        self._model_predict: Predict | None = getattr(model, "predict", None)
+        if not callable(self._model_predict) and not isinstance(model, str | Path):
             raise InvalidInput(
-                "model: a name, a folder or an object with predict(pairs), not"
+                "model: expected a name, a folder or an object with predict(pairs), got"
                 f" {type(model).__name__}"
             )
-        self.name = Path(model).name if self._given is None else type(model).__name__
+        self.name = (
+            Path(model).name if self._model_predict is None else type(model).__name__
+        )
         with_evidence = text or HitText()
         self.text: HitTexts = with_evidence
         self._readings: list[HitTexts] = [
@@ -66,20 +68,19 @@ class CrossEncoderReranker:
             replace(with_evidence, evidence_words=0),
         ]
         self._load = partial(_predictor, model, max_length, device)
-        self._predict, self._lock = self._given, Lock()
+        self._predict, self._lock = self._model_predict, Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {
-            "_predict": self._given
-        }  # what was loaded is loaded anew where it is unpickled
+        # A model loaded by name is loaded again after unpickling.
+        return self.__dict__ | {"_predict": self._model_predict}
 
     def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
         """Return a score for each hit, higher for better."""
         readings = [reading.texts(hits) for reading in self._readings]
         distinct = list(dict.fromkeys(text for texts in readings for text in texts))
-        known = dict(zip(distinct, self.judge(query, distinct), strict=True))
+        score_by_text = dict(zip(distinct, self.judge(query, distinct), strict=True))
         return [
-            sum(known[text] for text in texts) / len(texts)
+            sum(score_by_text[text] for text in texts) / len(texts)
             for texts in zip(*readings, strict=True)
         ]
 
@@ -89,8 +90,8 @@ class CrossEncoderReranker:
         try:
             with self._lock:
                 self._predict = self._predict or self._load()
-                found = np.reshape(self._predict(pairs), (len(pairs), 1))
-            scores: list[float] = check_vectors(found, len(pairs))[:, 0].tolist()
+                predicted = np.reshape(self._predict(pairs), (len(pairs), 1))
+            scores: list[float] = check_vectors(predicted, len(pairs))[:, 0].tolist()
         except (MissingDependency, ModelError):
             raise
         except ImportError as error:
@@ -129,19 +130,18 @@ def _onnx_predictor(folder: Path, max_length: int) -> Predict:
         "attention_mask": "attention_mask",
         "token_type_ids": "type_ids",
     }
-    inputs = [one.name for one in session.get_inputs()]
+    inputs = [node.name for node in session.get_inputs()]
 
     def predict(pairs: Sequence[tuple[str, str]]) -> list[float]:
-        read = tokenizer.encode_batch(list(pairs))
-        given = [
+        encodings = tokenizer.encode_batch(list(pairs))
+        feeds = [
             {
-                name: np.asarray([getattr(one, columns[name])], np.int64)
+                name: np.asarray([getattr(encoding, columns[name])], np.int64)
                 for name in inputs
             }
-            for one in read
+            for encoding in encodings
         ]
-        return [
-            float(session.run(None, one)[0][0, 0]) for one in given
-        ]  # one by one: nothing is padded
+        # One by one, so that nothing is padded.
+        return [float(session.run(None, feed)[0][0, 0]) for feed in feeds]
 
     return predict

@@ -13,7 +13,7 @@ from graphret.types import Hit, Node
 
 
 class HitTexts(Protocol):
-    """Turns hits into what a reranker reads."""
+    """Turns hits into the texts that a reranker reads."""
 
     def texts(self, hits: Sequence[Hit]) -> list[str]:
         """Return the text of each hit."""
@@ -22,19 +22,20 @@ class HitTexts(Protocol):
 
 @dataclass(frozen=True)
 class KeyValueText:
-    """Turn hits into lines of keys and values: their type, their fields, and the names
-    of their neighbours by relation (GRASP, appendix B.6).
+    """Turn hits into key-value lines: type, fields, and neighbours by relation.
+
+    This is appendix B.6 of the GRASP paper.
 
     Parameters
     ----------
     store
         Where neighbours are looked up.
     properties
-        The fields besides name and text; all that are texts by default.
+        The fields besides name and text; by default all that are texts.
     words
-        Longest value of a field (appendix A: 300 tokens, 512 on MAG).
+        The most words of a field (appendix A: 300 tokens, 512 on MAG).
     neighbors
-        Names a relation, in either direction (B.6: 10).
+        The most names a relation, in either direction (B.6: 10).
     """
 
     store: GraphStore
@@ -61,40 +62,45 @@ class KeyValueText:
 
     def _fields(self, node: Node) -> list[str]:
         chosen = node.properties if self.properties is None else self.properties
-        given = {key: node.properties.get(key) for key in chosen}
-        said = {"name": node.name, "text": node.text, **given}
+        properties = {key: node.properties.get(key) for key in chosen}
+        fields = {"name": node.name, "text": node.text, **properties}
         return [
             f"[{key}] {_first_words(value, self.words)}"
-            for key, value in said.items()
+            for key, value in fields.items()
             if isinstance(value, str) and value.strip()
         ]
 
     def _related(self, ids: Sequence[str]) -> dict[str, dict[str, list[str]]]:
         """Return the names of each node's neighbours by relation."""
-        found: dict[str, dict[str, list[str]]] = {one: {} for one in ids}
-        for edge in self.store.neighbors(list(found)):
-            for own, other in (edge.source, edge.target), (edge.target, edge.source):
-                if own in found and other != own:
-                    others = found[own].setdefault(edge.relation, [])
-                    if other not in others and len(others) < self.neighbors:
-                        others.append(other)
-        groups = [others for own in found.values() for others in own.values()]
-        wanted = list(dict.fromkeys(chain.from_iterable(groups)))
-        nodes = zip(wanted, self.store.get(wanted) if wanted else [], strict=True)
-        names = {other: other if node is None else node.called for other, node in nodes}
-        for others in groups:
-            others[:] = [names[other] for other in others]
-        return found
+        related: dict[str, dict[str, list[str]]] = {node_id: {} for node_id in ids}
+        for edge in self.store.neighbors(list(related)):
+            directions = (edge.source, edge.target), (edge.target, edge.source)
+            for node_id, neighbor in directions:
+                if node_id in related and neighbor != node_id:
+                    group = related[node_id].setdefault(edge.relation, [])
+                    if neighbor not in group and len(group) < self.neighbors:
+                        group.append(neighbor)
+        groups = [
+            group for by_relation in related.values() for group in by_relation.values()
+        ]
+        neighbor_ids = list(dict.fromkeys(chain.from_iterable(groups)))
+        nodes = self.store.get(neighbor_ids) if neighbor_ids else []
+        names = {
+            neighbor: neighbor if node is None else node.called
+            for neighbor, node in zip(neighbor_ids, nodes, strict=True)
+        }
+        for group in groups:
+            group[:] = [names[neighbor] for neighbor in group]
+        return related
 
 
 @dataclass(frozen=True)
 class HitText:
-    """Turn hits into the texts that a reranker scores: the node by which each was
-    found, then the node itself.
+    """Turn hits into the texts that a reranker scores, with the node each was found by.
 
-    What answers a question of several steps does not look relevant alone: it is read
-    behind the row or the first words of the node that an edge leads from, which is the
-    evidence's own or one of the hits, and behind its own row, if any.
+    The answer to a question of several steps does not look relevant alone. So the text
+    begins with the hit's row, if any, and with the row or the first words of the node
+    at the other end of its edge, which is that of the evidence or one of the hits.
 
     Parameters
     ----------
@@ -102,12 +108,12 @@ class HitText:
         How a node becomes text. ``NodeText(neighbors=10).bound(store)`` adds the names
         of its neighbours by relation, at most 10 each (GRASP, appendix B.6).
     words
-        Longest text and property of a node, in words (GRASP, appendix A: 300 to 512
-        tokens).
+        The most words of a node's text and of each property (GRASP, appendix A: 300 to
+        512 tokens).
     evidence_words
-        How much is read of the node by which a hit was found; 0 reads the hit alone.
+        The most words of the node by which a hit was found; 0 reads the hit alone.
     labelled
-        Whether the node's label and the edge are said too.
+        Whether the text has the node's label and the edge too.
     """
 
     node: NodeText = field(default_factory=NodeText)
@@ -117,41 +123,41 @@ class HitText:
 
     def texts(self, hits: Sequence[Hit]) -> list[str]:
         """Return the text of each hit."""
-        known = {hit.id: hit.node for hit in hits}
-        own = self.node.all_texts([self._cut(hit.node) for hit in hits])
+        nodes = {hit.id: hit.node for hit in hits}
+        texts = self.node.all_texts([self._cut(hit.node) for hit in hits])
         return [
-            "\n".join(filter(None, self._parts(hit, text, known)))
-            for hit, text in zip(hits, own, strict=True)
+            "\n".join(filter(None, self._parts(hit, text, nodes)))
+            for hit, text in zip(hits, texts, strict=True)
         ]
 
-    def _parts(self, hit: Hit, text: str, known: Mapping[str, Node]) -> list[str]:
+    def _parts(self, hit: Hit, text: str, nodes: Mapping[str, Node]) -> list[str]:
         label = f"type: {hit.node.label}" if self.labelled else ""
         walked = [
-            one
-            for one in hit.evidence
-            if one.relation and one.source and one.source != hit.id
+            evidence
+            for evidence in hit.evidence
+            if evidence.relation and evidence.source and evidence.source != hit.id
         ]
         if not walked or not self.evidence_words:
             return [label, text]
         other = (
             (edge := walked[-1]).node
-            or known.get(edge.source or "")
+            or nodes.get(edge.source or "")
             or Node("", name=edge.source_name or "")
         )
-        ours, theirs = (
+        row_key, other_row_key = (
             ("target_row", "source_row")
             if edge.direction == "out"
             else ("source_row", "target_row")
         )
-        said = (
+        other_text = (
             other.text
             if other.text.startswith(other.name)
             else f"{other.name}. {other.text}"
         )
-        lead = _row(other, edge.properties.get(theirs)) or said
+        lead = _row(other, edge.properties.get(other_row_key)) or other_text
         parts = [
             _first_words(part, self.evidence_words)
-            for part in (_row(hit.node, edge.properties.get(ours)), lead)
+            for part in (_row(hit.node, edge.properties.get(row_key)), lead)
         ]
         return (
             [f"found by: {edge}", *parts, label, text]
@@ -160,18 +166,17 @@ class HitText:
         )
 
     def _cut(self, node: Node) -> Node:
-        """The node with its text and its properties cut to so many words each."""
-        said = {
-            key: _first_words(v, self.words) if isinstance(v, str) else v
-            for key, v in node.properties.items()
+        """Return the node with its text and properties cut to `words` each."""
+        properties = {
+            key: _first_words(value, self.words) if isinstance(value, str) else value
+            for key, value in node.properties.items()
         }
-        return replace(node, text=_first_words(node.text, self.words), properties=said)
+        text = _first_words(node.text, self.words)
+        return replace(node, text=text, properties=properties)
 
 
 def _row(node: Node, number: object) -> str:
-    """A row of a table, by its number in the whole of it, with the names of its
-    columns; nothing where it has none.
-    """
+    """Return a row by its number in the whole table, with column names, or nothing."""
     rows, header = (
         node.properties.get("table_rows"),
         node.properties.get("table_header") or [],
@@ -192,9 +197,7 @@ def _row(node: Node, number: object) -> str:
 
 
 def _first_words(text: str, words: int) -> str:
-    found = text.split(maxsplit=words)
-    return (
-        text
-        if len(found) <= words
-        else text[: len(text) - len(found[-1])].rstrip() + " …"
-    )
+    parts = text.split(maxsplit=words)
+    if len(parts) <= words:
+        return text
+    return text[: len(text) - len(parts[-1])].rstrip() + " …"

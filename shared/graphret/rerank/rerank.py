@@ -1,6 +1,4 @@
-"""`Rerank`: what a retriever found, ordered anew by a reranker and fused with the order
-it had.
-"""
+"""`Rerank`: reorder a retriever's hits by a reranker, fused with their old order."""
 
 from __future__ import annotations
 
@@ -20,13 +18,12 @@ from graphret.trace import Stage, Trace
 from graphret.types import Evidence, Hit, Retrieval
 from graphret.where import Where
 
-_SHARED = 0.9  # of the score of a hit goes to the one from which an edge led to it
+# The share of a hit's score that goes to the hit from which an edge led to it.
+_SHARED = 0.9
 
 
 class Scores(list[float]):
-    """Scores of hits, NaN for one that could not be judged, with what the trace says of
-    them, such as tokens.
-    """
+    """Scores of hits, NaN for one without, and details for the trace such as tokens."""
 
     def __init__(self, scores: Sequence[float], **details: Any) -> None:
         super().__init__(scores)
@@ -40,27 +37,27 @@ class Reranker(Protocol):
     name: str
 
     def scores(self, query: str, hits: Sequence[Hit]) -> Sequence[float]:
-        """Return a score for each hit, higher for better, NaN for one without; `Scores`
-        has details for the trace.
+        """Return a score for each hit, higher for better, NaN for one without.
+
+        `Scores` also has details for the trace.
         """
         ...
 
 
 class Rerank(Retriever):
-    """Let a reranker order what another retriever found, and fuse its order with the
-    one before (GRASP, section 3.3).
+    """Let a reranker reorder another retriever's hits, and fuse both orders.
 
-    A hit's score is ``(1 - weight) * before + weight * judged``, the scores of both
-    brought to 0 … 1 (min–max), or, by reciprocal ranks, ``(1 - weight) / (rrf_k + rank
-    before) + weight / (rrf_k + rank judged)``. What answers together shares its score:
-    a hit from which an edge led to another gets nine tenths of what that one is judged,
-    where this is more. A hit without a score, and one below `depth`, stays where it
-    was. The evidence has both ranks and the score.
+    This is section 3.3 of the GRASP paper. A hit's score is ``(1 - weight) * before +
+    weight * judged``, both scaled to 0 … 1 (min–max), or, by reciprocal ranks, ``(1 -
+    weight) / (rrf_k + rank before) + weight / (rrf_k + rank judged)``. Hits that answer
+    together share a score: a hit from which an edge led to another gets nine tenths of
+    the other's reranker score, if that is more. A hit without a score, or below
+    `depth`, keeps its place. The evidence has both ranks and the score.
 
     Parameters
     ----------
     inner, reranker
-        Who finds, and who orders.
+        The retriever that finds hits, and the reranker that scores them.
     depth
         How many of the best hits are scored.
     weight
@@ -69,7 +66,7 @@ class Rerank(Retriever):
         Constant of reciprocal rank fusion; `None` fuses scores.
     on_failure
         ``"fallback"`` keeps the order of `inner` when the reranker fails or scores no
-        hit, ``"raise"`` does not.
+        hit; ``"raise"`` raises.
     """
 
     name = "rerank"
@@ -87,8 +84,10 @@ class Rerank(Retriever):
         if not (
             depth >= 1 and 0 <= weight <= 1 and (rrf_k is None or 0 <= rrf_k < math.inf)
         ):
-            wanted = "expected depth from 1, weight from 0 to 1 and rrf_k from 0"
-            raise InvalidInput(f"{wanted}, got {depth!r}, {weight!r} and {rrf_k!r}")
+            raise InvalidInput(
+                "expected depth from 1, weight from 0 to 1 and rrf_k from 0,"
+                f" got {depth!r}, {weight!r} and {rrf_k!r}"
+            )
         self.inner = inner
         self.reranker = reranker
         self.depth = depth
@@ -109,9 +108,9 @@ class Rerank(Retriever):
         # Rows are computed: no text could be more relevant.
         rows = [hit for hit in result if hit.is_row]
         hits = [hit for hit in result if not hit.is_row]
-        found = Retrieval(query, k, result.hits[:k], signals, trace, result.rows)
+        unranked = Retrieval(query, k, result.hits[:k], signals, trace, result.rows)
         if not hits:
-            return found
+            return unranked
         try:
             with trace.stage(
                 "rerank", reranker=self.reranker.name, scored=len(hits[: self.depth])
@@ -129,73 +128,74 @@ class Rerank(Retriever):
                 failed=self.reranker.name,
                 error=f"{type(error).__name__}: {error}",
             )
-            return found
+            return unranked
         best = max(scores.values())
-        odds = any(
-            not 0 <= score <= 1 for score in scores.values()
-        )  # of some cross-encoders, of others a share
-        signals.confidence = 0.5 + 0.5 * math.tanh(best / 2) if odds else best
+        # Some cross-encoders give log-odds, others probabilities.
+        is_log_odds = any(not 0 <= score <= 1 for score in scores.values())
+        signals.confidence = 0.5 + 0.5 * math.tanh(best / 2) if is_log_odds else best
         return replace(
-            found, hits=filled(rows, self._fused(hits, scores), k, mark=False)
+            unranked, hits=filled(rows, self._fused(hits, scores), k, mark=False)
         )
 
     def _scores(
         self, query: str, hits: Sequence[Hit], stage: Stage
     ) -> dict[int, float]:
-        """The reranker's scores of hits by their places; those that it cannot judge are
-        left out.
-        """
-        found = self.reranker.scores(query, hits)
+        """Return the reranker's scores by the places of hits, without missing ones."""
+        reranked = self.reranker.scores(query, hits)
         scores = {
             place: float(score)
-            for place, score in enumerate(found)
+            for place, score in enumerate(reranked)
             if math.isfinite(score)
         }
-        if len(found) != len(hits) or not scores:
+        if len(reranked) != len(hits) or not scores:
             raise GraphretError(
                 f"{self.reranker.name}: expected a number for each hit, got"
-                f" {list(found)}"
+                f" {list(reranked)}"
             )
-        stage.details |= getattr(found, "details", {})
-        if len(scores) < len(found):
-            stage.details["unscored"] = len(found) - len(scores)
+        stage.details |= getattr(reranked, "details", {})
+        if len(scores) < len(reranked):
+            stage.details["unscored"] = len(reranked) - len(scores)
         return scores
 
     def _fused(self, hits: Sequence[Hit], scores: Mapping[int, float]) -> list[Hit]:
         shares = min_max(np.asarray(list(scores.values()), np.float32)).tolist()
         judged = _with_pairs(hits, dict(zip(scores, shares, strict=True)))
-        known = min_max(
+        before = min_max(
             np.asarray([hit.score for hit in hits[: self.depth]], np.float32)
         ).tolist()
-        known += [0.0] * len(hits[self.depth :])
+        before += [0.0] * len(hits[self.depth :])
         order = sorted(judged, key=lambda place: (-judged[place], place))
-        after = dict(zip(order, sorted(judged), strict=True))
+        new_places = dict(zip(order, sorted(judged), strict=True))
         ranked = []
         for place, hit in enumerate(hits):
-            before, by = place + 1, after.get(place, place) + 1
-            one, other = known[place], judged.get(place, known[place])
+            old_rank, new_rank = place + 1, new_places.get(place, place) + 1
+            old, new = before[place], judged.get(place, before[place])
             if self.rrf_k is not None:
-                one, other = 1 / (self.rrf_k + before), 1 / (self.rrf_k + by)
-            fused = (1 - self.weight) * one + self.weight * other
-            said = {"score": scores[place]} if place in scores else {}
-            ranks = [
-                Evidence("rank", rank=by, retriever=self.reranker.name, properties=said)
-            ]
-            ranks.append(Evidence("rank", rank=before, retriever="before reranking"))
-            ranked.append((-fused, by, Hit(hit.node, fused, (*hit.evidence, *ranks))))
-        return [hit for *_, hit in sorted(ranked, key=lambda one: one[:2])]
+                old, new = 1 / (self.rrf_k + old_rank), 1 / (self.rrf_k + new_rank)
+            fused = (1 - self.weight) * old + self.weight * new
+            score = {"score": scores[place]} if place in scores else {}
+            evidence = (
+                *hit.evidence,
+                Evidence(
+                    "rank",
+                    rank=new_rank,
+                    retriever=self.reranker.name,
+                    properties=score,
+                ),
+                Evidence("rank", rank=old_rank, retriever="before reranking"),
+            )
+            ranked.append((-fused, new_rank, Hit(hit.node, fused, evidence)))
+        return [hit for *_, hit in sorted(ranked, key=lambda entry: entry[:2])]
 
 
 def _with_pairs(hits: Sequence[Hit], judged: Mapping[int, float]) -> dict[int, float]:
-    """The scores, where a hit shares in that of another to which an edge led from it,
-    and which was read with it.
-    """
+    """Return the scores, where a hit shares that of another to which its edge led."""
     places, out = {hits[place].id: place for place in judged}, dict(judged)
     for place, score in judged.items():
-        for one in hits[place].evidence:
+        for evidence in hits[place].evidence:
             if (
-                one.kind == "neighbor"
-                and (other := places.get(one.source or "")) is not None
+                evidence.kind == "neighbor"
+                and (other := places.get(evidence.source or "")) is not None
             ):
                 out[other] = max(
                     out[other], _SHARED * score + (1 - _SHARED) * judged[other]

@@ -35,7 +35,7 @@ from graphret.sage.mentions import (
     WordRarity,
     units_of,
 )
-from graphret.sage.names import names_of
+from graphret.sage.names import reference_names
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
 from graphret.sage.words_said import WordsSaid
 from graphret.storage import Bundle, Parts
@@ -254,7 +254,9 @@ def _renaming(
     come = now[~flags(stays, len(change.after))[now]]
     named: dict[str, Sequence[str]] = {}
     for block in batched(come):
-        named.update((node.id, names_of(node)) for node in change.after.at(block))
+        named.update(
+            (node.id, reference_names(node)) for node in change.after.at(block)
+        )
     return set(change.before.ids.take(gone)), named
 
 

@@ -6,29 +6,30 @@ from collections.abc import Iterable, Iterator
 
 from graphret.corpus.metadata import named_by_lead
 from graphret.stopwords import NAME_STOP_WORDS
-from graphret.text import normalize_name, short_names
+from graphret.text import alias_list, normalize_name, short_names
 from graphret.types import Node
 
 #: Longer names are not looked for.
 MAX_NAME_WORDS = 12
 
 
-def names_of(node: Node) -> list[str]:
-    """Return by what others may call a node: its name first, then what else it is
-    called.
+def reference_names(node: Node) -> list[str]:
+    """Return the names by which other texts may refer to a node, its name first.
 
-    A name that was made of the node's own first words, for want of another, is empty
-    here: it can be shown, and nobody else calls the node so. A record is also called by
-    its id; those of chunks and segments are made.
+    This is the question that links by names ask. The name is empty where it was made
+    from the node's own first words: other texts do not use it. The id of a record
+    counts; ids of chunks and segments are generated. For the names that a user may ask
+    by see `graphret.linking.names.linkable_names`.
     """
-    aliases = node.properties.get("aliases") or ()
-    listed = [aliases] if isinstance(aliases, str) else aliases
-    given = [alias for alias in listed if isinstance(alias, str)]
-    made = "source_id" in node.properties or node.label in ("Document", "Table")
+    has_generated_id = "source_id" in node.properties or node.label in (
+        "Document",
+        "Table",
+    )
     name = "" if named_by_lead(node) else node.name
-    # a year in a cell means no film
-    short = [one for one in short_names(name) if not one.isdigit()]
-    return [name, *short, *given, *([] if made else [node.id])]
+    # A number in a cell, such as a year, does not refer to a film of that name.
+    short = [short for short in short_names(name) if not short.isdigit()]
+    aliases = alias_list(node.properties.get("aliases"))
+    return [name, *short, *aliases, *([] if has_generated_id else [node.id])]
 
 
 def title_of(node: Node) -> str:

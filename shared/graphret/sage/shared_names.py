@@ -23,7 +23,7 @@ from graphret.sage.change import Change
 from graphret.sage.codes import CodeLists, Codes, flags
 from graphret.sage.entities import Entities
 from graphret.sage.facts import NodeFacts
-from graphret.sage.names import names_of, parts_of, title_of
+from graphret.sage.names import parts_of, reference_names, title_of
 from graphret.sage.settings import LinkSettings, SimilaritySettings
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.storage import Bundle, Parts
@@ -155,7 +155,7 @@ class SharedNames:
         for node in change.nodes:
             parts = () if "table_rows" in node.properties else parts_of(title_of(node))
             titled.append(codes(dict.fromkeys(parts)))
-            called.append({*codes(map(normalize_name, names_of(node)))})
+            called.append({*codes(map(normalize_name, reference_names(node)))})
             texts.append(node.text)
         gone = change.before.texts.take(change.left)
         came, went = (

@@ -1,4 +1,4 @@
-"""What kinds of nodes, relations and properties a graph has."""
+"""The schema of a graph: its kinds of nodes, relations and properties."""
 
 from graphret.schema.builder import SchemaBuilder, merged_type, type_of
 from graphret.schema.model import GraphSchema, PropertySchema

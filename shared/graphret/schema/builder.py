@@ -23,22 +23,22 @@ class SchemaBuilder:
     """Gathers the properties of blocks of nodes and edges."""
 
     def __init__(self) -> None:
-        #: The empty label stands for nodes that have none: it has properties, and is no
-        #: label.
-        self._bearers: Counter[str] = Counter()
+        #: The empty label stands for nodes without one: it has properties, but is not
+        #: listed as a label.
+        self._label_counts: Counter[str] = Counter()
         self._relations: Counter[str] = Counter()
         self._of_label: dict[str, dict[str, _Property]] = {}
         self._of_relation: dict[str, dict[str, _Property]] = {}
 
     def observe_nodes(self, nodes: Iterable[Node], times: int = 1) -> None:
-        """Read a block of nodes, each of which stands for so many of the graph."""
+        """Read a block of nodes, each of which stands for `times` nodes."""
         for node in nodes:
             for label in dict.fromkeys(node.labels) or ("",):
-                self._bearers[label] += times
+                self._label_counts[label] += times
                 _observe(self._of_label.setdefault(label, {}), node.properties, times)
 
     def observe_edges(self, edges: Iterable[Edge], times: int = 1) -> None:
-        """Read a block of edges, each of which stands for so many of the graph."""
+        """Read a block of edges, each of which stands for `times` edges."""
         for edge in edges:
             self._relations[edge.relation] += times
             _observe(
@@ -51,13 +51,11 @@ class SchemaBuilder:
         relations: Mapping[tuple[str, str, str], int],
         **more: Any,
     ) -> GraphSchema:
-        """Return the schema with the counts of labels and of relations, and further
-        fields of `GraphSchema`.
-        """
+        """Return the schema with these counts, and `more` fields of `GraphSchema`."""
         return GraphSchema(
             {label: n for label, n in sorted(labels.items()) if label},
             dict(sorted(relations.items())),
-            self._properties(self._of_label, self._bearers),
+            self._properties(self._of_label, self._label_counts),
             self._properties(self._of_relation, self._relations),
             **more,
         )
@@ -67,11 +65,11 @@ class SchemaBuilder:
     ) -> dict[str, dict[str, PropertySchema]]:
         return {
             owner: {
-                name: known.schema(counts[owner])
-                for name, known in sorted(found.items())
+                name: observed.schema(counts[owner])
+                for name, observed in sorted(properties.items())
             }
-            for owner, found in sorted(owners.items())
-            if found
+            for owner, properties in sorted(owners.items())
+            if properties
         }
 
 
@@ -90,9 +88,8 @@ _TYPES: Sequence[tuple[type, str]] = (
 
 def type_of(value: Any) -> str:
     """Return the type of a value in the words of `PropertySchema.type`."""
-    if hasattr(
-        value, "srid"
-    ):  # what Neo4j's driver makes of a point, and of a duration, is a tuple
+    # The points and durations of Neo4j's driver are tuples.
+    if hasattr(value, "srid"):
         return "POINT"
     if hasattr(value, "nanoseconds"):
         return "DURATION"
@@ -102,24 +99,20 @@ def type_of(value: Any) -> str:
 
 
 def merged_type(types: Iterable[str]) -> str:
-    """Return the one type of values of several: numbers are ``FLOAT``, lists are lists,
-    all else is ``ANY``.
-    """
-    found = set(types)
-    if len(found) == 1:
-        return found.pop()
-    if found and found <= {"INTEGER", "FLOAT"}:
+    """Return the common type of several: ``FLOAT``, a list, or else ``ANY``."""
+    distinct = set(types)
+    if len(distinct) == 1:
+        return distinct.pop()
+    if distinct and distinct <= {"INTEGER", "FLOAT"}:
         return "FLOAT"
-    if found and all(kind.startswith("LIST OF ") for kind in found):
-        items = (kind.removeprefix("LIST OF ") for kind in found - {"LIST OF ANY"})
+    if distinct and all(kind.startswith("LIST OF ") for kind in distinct):
+        items = (kind.removeprefix("LIST OF ") for kind in distinct - {"LIST OF ANY"})
         return f"LIST OF {merged_type(items)}"
     return "ANY"
 
 
 class _Property:
-    """What was seen of a property: how often, of which types, and how often each value,
-    by its JSON.
-    """
+    """The observed count, types and value counts of a property; values are JSON."""
 
     def __init__(self) -> None:
         self.n = 0
@@ -152,17 +145,15 @@ class _Property:
 
 
 def _observe(
-    known: dict[str, _Property], properties: Mapping[str, Any], times: int
+    observed: dict[str, _Property], properties: Mapping[str, Any], times: int
 ) -> None:
     for name, value in properties.items():
         if value is not None:
-            known.setdefault(name, _Property()).observe(value, times)
+            observed.setdefault(name, _Property()).observe(value, times)
 
 
 def _shown(value: Any) -> str | None:
-    """Return a value, shortened, as JSON; `None` for what shows little: an object, a
-    point, or a list of them.
-    """
+    """Return a shortened value as JSON; `None` for objects, points and such lists."""
     kind = type_of(value)
     if kind in ("MAP", "POINT"):
         return None

@@ -1,4 +1,4 @@
-"""`GraphSchema`: what kinds of nodes, relations and properties a graph has."""
+"""`GraphSchema`: a graph's kinds of nodes, relations and properties."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ _PARTS = ("sampled_relations", "sampled_properties", "sampled_relation_propertie
 
 @dataclass(frozen=True, slots=True)
 class PropertySchema:
-    """What is known of a property of the nodes of one label, or of the edges of one
-    relation.
+    """The type, coverage and values of a property of one label or relation.
 
     Parameters
     ----------
@@ -37,12 +36,12 @@ class PropertySchema:
         ``DATE_TIME``, ``DURATION``, ``POINT``, ``MAP``, ``LIST OF`` one of these, or
         ``ANY`` where values of several types were seen.
     coverage
-        Share of the nodes or edges that have it, 0 to 1.
+        Share of the nodes or edges with the property, 0 to 1.
     examples
         A few of its values, the most frequent first.
     values
-        All the values that were seen, where they are few and come again, such as the
-        states of an order. Schemas are compared without it.
+        All its values, where they are few and recur, such as the states of an order.
+        Schemas are compared without it.
     """
 
     type: str = "ANY"
@@ -55,44 +54,43 @@ class PropertySchema:
 class GraphSchema:
     """The labels, relations and properties of a graph.
 
-    Labels and relations have the names that nodes and edges bear, which `neighbors`
-    takes; properties have those that a query reads, of a node's own fields too. Where a
-    query has to call a label or a relation otherwise, that is said beside it, and
-    `in_cypher` has it.
+    Labels and relations have the names of nodes and edges, which `neighbors` takes;
+    properties, a node's own fields among them, have the names that a query reads. Where
+    queries need another name for a label or relation, `cypher_labels` and
+    `cypher_relations` have it, and `in_cypher` uses it.
 
     Parameters
     ----------
     labels
-        How many nodes bear each label.
+        The number of nodes with each label.
     relations
-        How many edges join each ``(source label, relation, target label)``; an edge
+        The number of edges of each ``(source label, relation, target label)``; an edge
         counts under every pair of the labels of its ends, as a query finds it by each.
     properties
         For each label its properties by name.
     relation_properties
         For each relation its properties by name.
     sampled_relations
-        The relations of which a triple may be missing.
+        The relations that may lack a triple.
     sampled_properties
-        The labels of which a property may be missing; an empty one stands for nodes
-        that have none.
+        The labels that may lack a property; an empty one stands for nodes without a
+        label.
     sampled_relation_properties
-        The relations of which a property may be missing.
+        The relations that may lack a property.
     cypher_labels
-        What queries call the labels that they call otherwise; `None` for one that no
-        query knows, as a second label in Ladybug that differs from a table's name in
-        case alone.
+        The names in queries of labels with another name there; `None` for one that
+        queries cannot use, such as a second label in Ladybug that differs from a
+        table's name only in case.
     cypher_relations
-        What queries call the relations that they call otherwise.
+        The names in queries of relations with another name there.
     cypher_names
-        For each label the property that is the name of its nodes, where queries know it
-        by another name than ``name``. Schemas are compared without it.
+        For each label the property with the name of its nodes, where queries use
+        another one than ``name``. Schemas are compared without it.
     columns, relation_columns
-        For each label, and each relation, what queries may read though nothing has a
-        value there, such as the weight of edges that all have weight 1 in Ladybug; of a
-        `MemoryStore`, which answers no queries, a node's own fields and an edge's,
-        which queries of the database that it is written to may read. Schemas are
-        compared without it.
+        For each label, and each relation, what queries may read though it has no value,
+        such as the weight of edges that all have weight 1 in Ladybug. A `MemoryStore`
+        answers no queries; here it has the fields of nodes and edges, which queries of
+        the database that it is written to may read. Schemas are compared without it.
     """
 
     labels: Mapping[str, int]
@@ -116,16 +114,14 @@ class GraphSchema:
         for name in _PARTS:
             object.__setattr__(self, name, frozenset(getattr(self, name)))
         for name in ("columns", "relation_columns"):
-            read = {
+            columns = {
                 owner: frozenset(names) for owner, names in getattr(self, name).items()
             }
-            object.__setattr__(self, name, read)
+            object.__setattr__(self, name, columns)
 
     @property
     def sampled(self) -> bool:
-        """Whether anything was read in part: counts may then be estimates, and what is
-        rare missing.
-        """
+        """Whether anything was sampled: counts may be estimates, rarities missing."""
         return any(getattr(self, name) for name in _PARTS)
 
     @property
@@ -137,9 +133,7 @@ class GraphSchema:
         )
 
     def in_cypher(self) -> GraphSchema:
-        """Return the schema with labels and relations as queries call them, without
-        labels that no query knows.
-        """
+        """Return the schema with the names in queries, without unqueryable labels."""
         if not self.cypher_labels and not self.cypher_relations:
             return self
         labels, relations = self.cypher_labels, self.cypher_relations
@@ -154,7 +148,7 @@ class GraphSchema:
         relation_of: Callable[[str], str],
         property_of: Callable[[str], str] = str,
     ) -> GraphSchema:
-        """Return the schema with other names, without labels that have none then."""
+        """Return the schema with other names, without labels renamed to `None`."""
         labels = self._labels_renamed(label_of)
 
         def by_label(values: Mapping[str, _Value]) -> dict[str, _Value]:
@@ -201,44 +195,45 @@ class GraphSchema:
 
     def _labels_renamed(self, label_of: Callable[[str], str | None]) -> dict[str, str]:
         """Return the new name of every label that has one."""
-        ends = {end for source, _, target in self.relations for end in (source, target)}
+        end_labels = {
+            end for source, _, target in self.relations for end in (source, target)
+        }
         names = {
             label: label_of(label)
-            for label in {*self.labels, *self.properties, *self.columns, *ends}
+            for label in {*self.labels, *self.properties, *self.columns, *end_labels}
         }
         return {label: name for label, name in names.items() if name is not None}
 
     def text(
         self, max_tokens: int | None = None, *, cypher: bool = True, values: bool = True
     ) -> str:
-        """Return the schema for a prompt: labels with their properties, triples and
-        counts, the most frequent first.
+        """Return the schema for a prompt: labels, properties, triples and their counts.
 
-        What does not fit is left out from the end: examples, then properties, then rare
-        labels and triples; the text then says how much. The same schema gives the same
-        text. Values are quoted, shortened and put on one line; names that do not fit on
-        a line are left out.
+        The most frequent come first. If the text is too long, examples are left out
+        first, then properties, then rare labels and triples; the text then says how
+        much. The same schema gives the same text. Values are quoted, shortened and put
+        on one line; names that do not fit on a line are left out.
 
         Parameters
         ----------
         max_tokens
-            The text has at most this many, as `graphret.schema.text.estimate_tokens`
-            counts; `None` is no limit.
+            The most tokens, as `graphret.schema.text.estimate_tokens` counts them;
+            `None` is no limit.
         cypher
-            Whether labels and relations are called as queries call them, or else as
-            nodes and edges bear them.
+            Whether labels and relations have their names in queries, or else those of
+            nodes and edges.
         values
             Whether examples of values are shown.
 
         Raises
         ------
         InvalidInput
-            When `max_tokens` is too few even to say that everything was left out.
+            When `max_tokens` is too few even for a note that everything was left out.
         """
         return _write(self.in_cypher() if cypher else self, max_tokens, values)
 
     def to_dict(self) -> dict[str, Any]:
-        """The schema as JSON values; examples that are none, such as dates, as text."""
+        """Return the schema as JSON; other values, such as dates, become text."""
         return {
             "labels": dict(self.labels),
             "relations": [
@@ -292,8 +287,10 @@ def _json(value: Any) -> Any:
 
 
 class _Piece(NamedTuple):
-    """Something to show: its kind is ``label``, ``triple``, ``property``, ``edge
-    property`` or ``examples``.
+    """Something to show, by kind.
+
+    The kinds are ``label``, ``triple``, ``property``, ``edge property`` and
+    ``examples``.
     """
 
     kind: str
@@ -303,15 +300,18 @@ class _Piece(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether all its names can be written; a node may have no label."""
+        """Whether all its names can be quoted; a node may have no label."""
         names = [*(self.owner if self.kind == "triple" else [self.owner]), self.name]
         return any(names) and all(quote_name(name) for name in names if name)
 
 
 def _write(schema: GraphSchema, max_tokens: int | None, values: bool) -> str:
     """Write as much of a schema as fits."""
-    known = [piece for piece in _pieces(schema) if values or piece.kind != "examples"]
-    pieces, missing = [p for p in known if p.fits], [p for p in known if not p.fits]
+    candidates = [
+        piece for piece in _pieces(schema) if values or piece.kind != "examples"
+    ]
+    pieces = [piece for piece in candidates if piece.fits]
+    missing = [piece for piece in candidates if not piece.fits]
     if max_tokens is None:
         return _render(schema, pieces, missing)
 
@@ -324,13 +324,14 @@ def _write(schema: GraphSchema, max_tokens: int | None, values: bool) -> str:
     n = bisect.bisect_left(range(len(pieces) + 1), True, key=too_long) - 1
     if n < 0:
         raise InvalidInput(
-            f"max_tokens: {max_tokens} is too few to say that the schema was left out"
+            f"max_tokens: expected enough for a note on what is left out, got"
+            f" {max_tokens}"
         )
     return _render(schema, pieces[:n], [*missing, *pieces[n:]])
 
 
 def _pieces(schema: GraphSchema) -> list[_Piece]:
-    """Return what there is to write, the most important first."""
+    """Return the pieces of a schema, the most important first."""
     labels = [
         _Piece("label", label)
         for label, _ in sorted(schema.labels.items(), key=lambda x: (-x[1], x[0]))
@@ -351,8 +352,8 @@ def _pieces(schema: GraphSchema) -> list[_Piece]:
     properties = [piece for _, piece, _ in described]
     examples = [
         _Piece("examples", p.owner, p.name, p.kind)
-        for _, p, known in described
-        if known.examples
+        for _, p, property_schema in described
+        if property_schema.examples
     ]
     return [*frame, *properties, *examples]
 
@@ -362,14 +363,15 @@ def _of_owners(
     properties: Mapping[str, Mapping[str, PropertySchema]],
     counts: Mapping[str, int],
 ) -> Iterator[tuple[tuple[float, str, str, str], _Piece, PropertySchema]]:
+    """Yield the properties of labels or relations, with keys to sort them by count."""
     for owner, of_owner in properties.items():
-        for name, known in of_owner.items():
-            borne = known.coverage * counts.get(owner, 0)
-            yield (-borne, kind, owner, name), _Piece(kind, owner, name), known
+        for name, schema in of_owner.items():
+            count = schema.coverage * counts.get(owner, 0)
+            yield (-count, kind, owner, name), _Piece(kind, owner, name), schema
 
 
 def _render(schema: GraphSchema, shown: list[_Piece], missing: list[_Piece]) -> str:
-    """Return what is shown of a schema, and how much is missing."""
+    """Return the shown pieces of a schema as text, with notes on what is missing."""
     properties = _properties_by_owner(schema, shown)
     lines = [
         *_node_lines(schema, shown, properties["property"]),
@@ -403,9 +405,9 @@ def _properties_by_owner(
         if form := date_format(of_property.examples):
             text += f" as {form}"
         if (p.kind, p.owner, p.name) in with_examples:
-            known = of_property.values or of_property.examples[:_VALUES]
+            values = of_property.values or of_property.examples[:_VALUES]
             word = "one of" if of_property.values else "e.g."
-            text += f" {word} {', '.join(map(quote_value, known))}"
+            text += f" {word} {', '.join(map(quote_value, values))}"
         texts[p.kind].setdefault(p.owner, []).append(text)
     return texts
 
@@ -413,7 +415,7 @@ def _properties_by_owner(
 def _node_lines(
     schema: GraphSchema, shown: list[_Piece], properties: dict[str, list[str]]
 ) -> Iterator[str]:
-    """Yield the labels shown, then those of which only properties are."""
+    """Yield the labels shown, then those with only their properties shown."""
     labels = [p.owner for p in shown if p.kind == "label"]
     owners = dict.fromkeys([*labels, *properties])
     if owners:
@@ -434,7 +436,7 @@ def _triple_lines(schema: GraphSchema, shown: list[_Piece]) -> Iterator[str]:
 
 
 def _relation_lines(properties: dict[str, list[str]]) -> Iterator[str]:
-    """Yield the relations of which properties are shown."""
+    """Yield the relations with the properties shown."""
     if properties:
         yield "Properties of relations:"
     for relation, texts in properties.items():
@@ -442,7 +444,7 @@ def _relation_lines(properties: dict[str, list[str]]) -> Iterator[str]:
 
 
 def _sampled(schema: GraphSchema) -> str:
-    """Return the line that says what was seen in a sample."""
+    """Return the note on what comes from a sample."""
     properties = schema.sampled_properties or schema.sampled_relation_properties
     kinds = {"relations": schema.sampled_relations, "properties": properties}
     sampled = [kind for kind, names in kinds.items() if names]

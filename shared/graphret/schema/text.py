@@ -1,4 +1,4 @@
-"""Names and values as a prompt has them, and how many tokens a text takes."""
+"""Format names and values for a prompt, and estimate the tokens of a text."""
 
 from __future__ import annotations
 
@@ -13,33 +13,25 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME_LENGTH = 100
 _VALUE_LENGTH = 40
 _LIST_ITEMS = 3
-_UNFIT = (
-    "Cc",
-    "Cf",
-    "Cs",
-    "Co",
-    "Cn",
-    "Zl",
-    "Zp",
-)  # line breaks, controls, and what turns the direction of writing
-
+# Unicode categories of line breaks, controls and marks of writing direction.
+_UNFIT = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 _TIME = r"[T ]\d{2}:\d{2}(:\d{2})?.*"
-#: How dates and times that are kept as text are written.
+#: The formats of dates and times that are stored as text.
 _DATE_FORMATS = {
     "YYYY-MM-DD": r"\d{4}-\d{2}-\d{2}",
     "YYYY-MM-DDTHH:MM:SS": rf"\d{{4}}-\d{{2}}-\d{{2}}{_TIME}",
     "YYYY/MM/DD": r"\d{4}/\d{2}/\d{2}",
     "YYYY-MM": r"\d{4}-(0[1-9]|1[0-2])",
     "DD.MM.YYYY": r"\d{2}\.\d{2}\.\d{4}",
-    # the day is told from the month by being above 12
+    # A day above 12 tells it from the month.
     "MM/DD/YYYY": r"\d{1,2}/(1[3-9]|2\d|3[01])/\d{4}",
     "DD/MM/YYYY": r"(1[3-9]|2\d|3[01])/\d{1,2}/\d{4}",
 }
 
 
 def date_format(values: Sequence[Any]) -> str | None:
-    """Return the format of texts that are all dates, `None` where they are none."""
+    """Return the common format of texts that are all dates, else `None`."""
     texts = [value for value in values if isinstance(value, str)]
     if not texts or len(texts) < len(values):
         return None
@@ -54,16 +46,12 @@ def date_format(values: Sequence[Any]) -> str | None:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text, rather too many than too few: one for every two
-    and a half bytes of UTF-8.
-    """
+    """Return a high estimate of a text's tokens: one for 2.5 bytes of UTF-8."""
     return math.ceil(len(text.encode()) / 2.5)
 
 
 def quote_name(name: str) -> str | None:
-    """Return a label, relation or property as Cypher writes it, `None` if it does not
-    fit on a line.
-    """
+    """Return a name quoted for Cypher, `None` if it does not fit on a line."""
     if (
         not name
         or len(name) > _NAME_LENGTH

@@ -459,7 +459,7 @@ class _CombinedQuery:
         self, where: Where | None, *more: str
     ) -> tuple[str, dict[str, Any]]:
         return self.graph.conditions(
-            "n", self.graph.layout.bears("n"), *more, where=where
+            "n", self.graph.layout.in_graph("n"), *more, where=where
         )[:2]
 
     def _fill(self, n: int, found: list[str], where: Where | None) -> Scores:

@@ -1,6 +1,4 @@
-"""Who may ask, and of what: keys, and the condition of what is read for the bearer of
-each.
-"""
+"""API keys, and the condition of what each key may read."""
 
 from __future__ import annotations
 
@@ -12,20 +10,19 @@ import yaml
 from graphret.errors import InvalidInput
 from graphret.where import Where
 
-#: This machine's own names: who may ask without a key.
+#: This machine's own names, to which a service without keys may listen.
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def read_keys(key: str | None, file: Path | None) -> dict[str, Where | None]:
-    """Return the condition of what is read for whom, `None` for everything, by the
-    hashes of keys.
+    """Return what each key may read: conditions by hashes of keys, `None` for all.
 
-    `key` is that of the whole graph. `file` is YAML with tenants by name, each
+    `key` is for the whole graph. `file` is YAML with tenants by name, each
     ``{sha256: the hash of a key, in hex, where: the condition}``. An `InvalidInput`
     names what is malformed.
     """
     if key is not None and not key.strip():
-        raise InvalidInput("GRAPHRET_API_KEY: it is empty")
+        raise InvalidInput("GRAPHRET_API_KEY: expected a key, got an empty string")
     keys: dict[str, Where | None] = {} if key is None else {hashed(key): None}
     try:
         tenants = (
@@ -36,7 +33,9 @@ def read_keys(key: str | None, file: Path | None) -> dict[str, Where | None]:
             f"{file}: cannot be read: {type(error).__name__}"
         ) from None  # it may quote a secret
     if not isinstance(tenants, dict):
-        raise InvalidInput(f"{file}: expected tenants by name")
+        raise InvalidInput(
+            f"{file}: expected tenants by name, got {type(tenants).__name__}"
+        )
     for name, entry in tenants.items():
         try:
             hash_, where = str(entry["sha256"]).lower(), Where.parse(entry["where"])
@@ -46,10 +45,10 @@ def read_keys(key: str | None, file: Path | None) -> dict[str, Where | None]:
             ) from error
         if (
             where is None or len(hash_) != 64 or hash_ in keys
-        ):  # nobody is shown everything by a slip
+        ):  # an empty condition would show everything by mistake
             raise InvalidInput(
-                f"{file}: {name}: a sha256 of its own, in hex, and a condition are"
-                " expected"
+                f"{file}: {name}: expected a sha256 in hex that no other tenant has,"
+                " and a condition"
             )
         keys[hash_] = where
     return keys

@@ -1,4 +1,4 @@
-"""The HTTP service: its routes, and what stands before each."""
+"""The HTTP service: its routes, and the checks before each."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ _environment = Environment(
     undefined=StrictUndefined,
     trim_blocks=True,
 )
-_bearer = HTTPBearer(auto_error=False, description="Needed where the service has keys.")
+_bearer = HTTPBearer(auto_error=False, description="Required if the service has keys.")
 Key = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
 def create_app(served: ServedGraph, *, loopback: bool = False) -> FastAPI:
-    """Return the service of a graph; it opens the graph again on SIGHUP.
+    """Return the service of a graph, which reloads the graph on SIGHUP.
 
-    With `loopback` it answers who calls it by this machine's own name alone: without a
-    key, a page from elsewhere whose name leads here could ask it too.
+    With `loopback` it only answers requests to a loopback name: without a key, a page
+    from elsewhere whose host name resolves to this machine could ask it too.
     """
 
     @asynccontextmanager
@@ -63,7 +63,7 @@ def create_app(served: ServedGraph, *, loopback: bool = False) -> FastAPI:
         loop, tasks = asyncio.get_running_loop(), list[asyncio.Task[None]]()
         with suppress(
             AttributeError, RuntimeError, ValueError
-        ):  # no such signal, or another thread than the main one
+        ):  # no such signal, or not the main thread
             loop.add_signal_handler(
                 signal.SIGHUP, lambda: tasks.append(loop.create_task(served.reload()))
             )
@@ -90,18 +90,18 @@ def create_app(served: ServedGraph, *, loopback: bool = False) -> FastAPI:
     app.add_middleware(MetricsMiddleware, metrics=metrics, body=served.limits.body)
     app.router.routes += (
         _routes.routes
-    )  # a router within would look for each route twice
+    )  # an included router would match each route twice
     return app
 
 
 class RetrieveRequest(BaseModel):
-    """What is asked. The method is by default sage for documents, else ark."""
+    """A question. The default method is sage for documents, otherwise ark."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": _EXAMPLES["questions"]}
     )
     query: str = Field(max_length=20_000, pattern=r"\S")
-    k: int = Field(10, ge=1, strict=True, description="How many hits, in all.")
+    k: int = Field(10, ge=1, strict=True, description="Total number of hits.")
     where: dict[str, Any] | None = Field(
         None, description="Which nodes may be returned, by their properties."
     )
@@ -111,12 +111,10 @@ class RetrieveRequest(BaseModel):
 def _reader(
     request: Request, key: HTTPAuthorizationCredentials | None
 ) -> tuple[GraphVersion, Where | None]:
-    """Return the graph for who asks, and the condition of what is read for them."""
+    """Return the graph for a key, and the condition of what the key may read."""
     state = request.app.state
     if state.loopback and request.url.hostname not in LOOPBACK:
-        raise HTTPException(
-            403, "without a key this service answers to localhost alone"
-        )
+        raise HTTPException(403, "without a key this service only answers to localhost")
     generation, hash_ = state.served.current, hashed(key.credentials if key else "")
     if generation.keys and hash_ not in generation.keys:
         raise HTTPException(
@@ -127,25 +125,20 @@ def _reader(
     return generation, generation.keys.get(hash_)
 
 
-async def _asked(
-    request: Request, key: Key, given: RetrieveRequest
+async def _job(
+    request: Request, key: Key, body: RetrieveRequest
 ) -> AsyncIterator[RetrievalJob]:
-    """Keep a place for a question that can be answered, and the graph open."""
+    """Yield the job of a valid question; reserve its slot and keep the graph open."""
     (generation, view), state, limits = (
         _reader(request, key),
         request.app.state,
         request.app.state.served.limits,
     )
-    if given.k > limits.k:
-        raise InvalidInput(f"k: at most {limits.k} hits may be asked for")
-    method, waits = (
-        given.method or generation.views[view].method,
-        generation.options.model is not None,
-    )
-    question, waits = (
-        (given.query, given.k, Where.parse(given.where)),
-        waits and method != "sage",
-    )
+    if body.k > limits.k:
+        raise InvalidInput(f"k: expected at most {limits.k}, got {body.k}")
+    method = body.method or generation.views[view].method
+    waits = generation.options.model is not None and method != "sage"
+    question = (body.query, body.k, Where.parse(body.where))
     if state.busy[waits] >= limits.requests:
         raise HTTPException(503, "too many questions at once", {"Retry-After": "1"})
     request.state.method = method
@@ -166,23 +159,21 @@ async def _asked(
             state.busy[waits] -= 1
 
 
-_asking = asynccontextmanager(_asked)  # which takes less time than what depends on it
+_open_job = asynccontextmanager(_job)  # faster than a dependency
 
 
 _routes = APIRouter(responses=_EXAMPLES["problem"])
 
 
 @_routes.post("/retrieve", responses=_EXAMPLES["retrieval"])
-async def retrieve(request: Request, key: Key, given: RetrieveRequest) -> Response:
-    """Return the k best hits for a question, with the evidence for each, as `graphret
-    query --json` prints them.
-    """
+async def retrieve(request: Request, key: Key, body: RetrieveRequest) -> Response:
+    """Return the k best hits for a question, as `graphret query --json` prints them."""
     async with (
-        _asking(request, key, given) as asked,
+        _open_job(request, key, body) as job,
         asyncio.timeout(request.app.state.served.limits.seconds),
     ):
-        found = await asked.answer(lambda found: as_json(found.to_dict()))
-    return Response(found, media_type="application/json")
+        result = await job.answer(lambda retrieval: as_json(retrieval.to_dict()))
+    return Response(result, media_type="application/json")
 
 
 @_routes.post(
@@ -192,26 +183,27 @@ async def retrieve(request: Request, key: Key, given: RetrieveRequest) -> Respon
 )
 async def retrieve_stream(
     request: Request,
-    asked: Annotated[RetrievalJob, Depends(_asked)],
+    job: Annotated[RetrievalJob, Depends(_job)],
     drawn: Annotated[bool, Query(description="Also send pages that draw it.")] = False,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Tell of each `stage` as it ends, steps of agents too, and then the `result` and
-    `drawing`, or a `problem`.
+    """Send each `stage` as it ends, then the `result` and `drawing`, or a `problem`.
+
+    Each step of an agent is a stage.
     """
     loop, stages = asyncio.get_running_loop(), asyncio.Queue[Stage | None]()
 
     def emit(stage: Stage | None) -> None:
-        with suppress(RuntimeError):  # the loop has ended, and a thread has not
+        with suppress(RuntimeError):  # the loop ended before a thread did
             loop.call_soon_threadsafe(stages.put_nowait, stage)
 
-    def told(found: Retrieval) -> list[ServerSentEvent]:
-        pages = [_event("drawing", {"pages": asked.drawn(found)})] if drawn else []
-        return [_event("result", found.to_dict()), *pages]
+    def result_events(retrieval: Retrieval) -> list[ServerSentEvent]:
+        pages = [_event("drawing", {"pages": job.pages(retrieval)})] if drawn else []
+        return [_event("result", retrieval.to_dict()), *pages]
 
     with on_stage(emit):
         task = asyncio.create_task(
             asyncio.wait_for(
-                asked.answer(told), request.app.state.served.limits.seconds
+                job.answer(result_events), request.app.state.served.limits.seconds
             )
         )
     task.add_done_callback(lambda _: emit(None))
@@ -219,13 +211,13 @@ async def retrieve_stream(
         while (stage := await stages.get()) is not None:
             yield _event("stage", Trace([stage]).to_dict()["stages"][0])
         try:
-            last = task.result()
+            last_events = task.result()
         except Exception as error:
-            last = [_event("problem", problem_of(error))]
-        for event in last:
+            last_events = [_event("problem", problem_of(error))]
+        for event in last_events:
             yield event
     finally:
-        task.cancel()  # where the client hung up
+        task.cancel()  # if the client disconnected
 
 
 def _event(name: str, value: Any) -> ServerSentEvent:
@@ -234,57 +226,49 @@ def _event(name: str, value: Any) -> ServerSentEvent:
 
 @_routes.get("/schema")
 async def schema(request: Request, key: Key) -> Response:
-    """Return the labels, relations and properties of the graph, as `graphret schema
-    --json` prints them.
-    """
+    """Return the graph's schema, as `graphret schema --json` prints it."""
     generation, view = _reader(request, key)
     store = generation.views[view].store
     dialect = getattr(store, "dialect", None)
     with generation:
-        said = await generation.compute(
+        content = await generation.compute(
             lambda: as_json({**store.schema().to_dict(), "dialect": dialect})
         )
-    return Response(said, media_type="application/json")
+    return Response(content, media_type="application/json")
 
 
 @_routes.get("/introduction")
 async def introduce(request: Request, key: Key) -> Response:
-    """Return the graph's name and size, three questions to try, and the properties and
-    values that a filter may ask for.
-    """
+    """Return the graph's name and size, sample questions, and what to filter by."""
     generation, view = _reader(request, key)
     store, name = generation.views[view].store, request.app.state.served.name
     with generation:
-        said = await generation.compute(
+        content = await generation.compute(
             lambda: as_json({"name": name, **introduction(store)})
         )
-    return Response(said, media_type="application/json")
+    return Response(content, media_type="application/json")
 
 
 @_routes.get("/links")
 async def links(request: Request, key: Key) -> Response:
-    """Return the names that make most links in a graph of documents, and the least
-    believed, with examples.
-    """
+    """Return the names behind most links of a document graph, and the most doubtful."""
     generation, view = _reader(request, key)
     documents = generation.views[view].documents
     if documents is None:
         return Response("{}", media_type="application/json")
     with generation:
-        by_name = await generation.compute(
+        content = await generation.compute(
             lambda: as_json(link_names(documents.nodes, documents.edges))
         )
-    return Response(by_name, media_type="application/json")
+    return Response(content, media_type="application/json")
 
 
 @_routes.get("/metrics")
 async def metrics(request: Request, key: Key) -> Response:
-    """Return what was counted and timed, for Prometheus; tenants of a view are
-    refused.
-    """
+    """Return the metrics for Prometheus; keys of a view are refused."""
     if _reader(request, key)[1] is not None:
         raise HTTPException(
-            403, "the figures are of the whole graph, of which this key sees a part"
+            403, "the metrics are of the whole graph, and this key may see only a part"
         )
     return Response(
         generate_latest(request.app.state.metrics.registry),
@@ -294,15 +278,15 @@ async def metrics(request: Request, key: Key) -> Response:
 
 @_routes.get("/health")
 async def health(request: Request) -> dict[str, Any]:
-    """Return that the service answers, and how often the graph was opened again."""
+    """Return that the service is up, and how often the graph was reloaded."""
     return {"status": "ok", "reloads": request.app.state.served.reloads}
 
 
 @_routes.get("/", include_in_schema=False)
 async def page(request: Request) -> HTMLResponse:
-    """Return the page, which loads nothing and runs only what stands in it."""
+    """Return the web page, which loads nothing and only runs its own script."""
     served, nonce = request.app.state.served, secrets.token_urlsafe()
-    shown = _environment.get_template("index.html").render(served=served, nonce=nonce)
+    html = _environment.get_template("index.html").render(served=served, nonce=nonce)
     return HTMLResponse(
-        shown, headers={"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer"}
+        html, headers={"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer"}
     )

@@ -1,6 +1,4 @@
-"""The graph that is served: opened, replaced while it serves, and closed when the last
-answer from it is given.
-"""
+"""The served graph: opened, reloaded while serving, closed after its last use."""
 
 from __future__ import annotations
 
@@ -35,8 +33,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Limits:
-    """Hits, seconds and bytes of a question, and how many are answered at once; as many
-    again may wait for a model.
+    """Limits of hits, seconds and bytes per question, and of questions at once.
+
+    As many questions again may wait for a model.
     """
 
     k: int = 100
@@ -46,9 +45,7 @@ class Limits:
 
 
 class GraphVersion:
-    """A graph as it was opened once, with views and retrievers; closed when nobody uses
-    it any more.
-    """
+    """A graph as loaded at one time, with views and retrievers; closed when unused."""
 
     def __init__(
         self,
@@ -63,14 +60,14 @@ class GraphVersion:
         self._making = asyncio.Lock()
         with ExitStack() as stack:
             opening = opened_graph(where, encoder, name_property=name_property)
-            whole = stack.enter_context(opening)
+            graph = stack.enter_context(opening)
             self.views = {
-                one: whole if one is None else whole.view(one)
-                for one in {None, *keys.values()}
+                where: graph if where is None else graph.view(where)
+                for where in {None, *keys.values()}
             }
-            # two threads of one interpreter answer fewer questions than one does; those
-            # on a database wait
-            threads = 32 if whole.store.local_graph() is None else 1
+            # in memory, two threads of one interpreter answer fewer questions than one;
+            # threads on a database mostly wait
+            threads = 32 if graph.store.local_graph() is None else 1
             self._pool = ThreadPoolExecutor(threads)
             stack.callback(self._pool.shutdown, wait=False, cancel_futures=True)
             self._open = stack.pop_all()
@@ -85,10 +82,8 @@ class GraphVersion:
             self._open.close()
 
     async def retriever(self, method: Method, view: Where | None) -> Retriever:
-        """Return the retriever of a method over a view; an `InvalidInput` says that
-        there can be none.
-        """
-        async with self._making:  # once, however many ask first
+        """Return a method's retriever over a view; `InvalidInput` if it has none."""
+        async with self._making:  # only once, even for concurrent requests
             if (method, view) not in self._made:
                 self._made[method, view] = await asyncio.to_thread(
                     self.views[view].retriever, method, self.options
@@ -96,21 +91,19 @@ class GraphVersion:
             return self._made[method, view]
 
     async def compute(self, work: Callable[[], T]) -> T:
-        """Do work off the event loop: one after another in memory, 32 at once on a
-        database.
-        """
+        """Run work in threads: one at a time in memory, 32 at once on a database."""
         return await asyncio.get_running_loop().run_in_executor(
             self._pool, copy_context().run, work
         )
 
 
 class ServedGraph:
-    """A graph for many who ask at once; `where`, `encoder`, `name_property` and
-    `options` are as `graphret.methods` has them.
+    """A graph that answers many requests at once, and can be reloaded meanwhile.
 
+    `where`, `encoder`, `name_property` and `options` are as in `graphret.methods`.
     `key` and the file `keys`, which is read whenever the graph is opened, say who may
-    ask (see `read_keys`). A `GraphretError` says that the graph cannot be opened, or
-    that the file is malformed.
+    ask (see `read_keys`). A `GraphretError` is raised if the graph cannot be opened or
+    the file is malformed.
     """
 
     def __init__(
@@ -125,7 +118,7 @@ class ServedGraph:
         limits: Limits | None = None,
     ) -> None:
         self.limits, self.reloads, self._turn = limits or Limits(), 0, asyncio.Lock()
-        self.name = _called(where)
+        self.name = _display_name(where)
         options = replace(options or MethodOptions(), seconds=0.9 * self.limits.seconds)
         self._open: Callable[[], GraphVersion] = lambda: GraphVersion(
             where, encoder, name_property, options, read_keys(key, keys)
@@ -133,15 +126,16 @@ class ServedGraph:
         self.current = self._open()
 
     async def reload(self) -> None:
-        """Open the graph again; the old one answers until then, and stays where that
-        fails, which is logged.
+        """Reload the graph; the old one serves until then, and stays if that fails.
+
+        A failure is logged.
         """
         async with self._turn:
             try:
                 fresh = await asyncio.to_thread(self._open)
             except Exception as error:
                 _log.error(
-                    "the graph cannot be opened again, and the one before stays: %s",
+                    "the graph could not be reloaded, so the previous one stays: %s",
                     error,
                 )
                 return
@@ -151,9 +145,7 @@ class ServedGraph:
 
 @dataclass(frozen=True)
 class RetrievalJob:
-    """A question that a retriever answers from what can be read through a view; it
-    `waits` where it asks a model.
-    """
+    """A question to a retriever over a view, which `waits` if it uses a model."""
 
     generation: GraphVersion
     view: Where | None
@@ -164,40 +156,32 @@ class RetrievalJob:
     fallbacks: Counter
 
     async def answer(self, then: Callable[[Retrieval], T]) -> T:
-        """Return what `then` makes of the retrieval; both are done off the
-        event loop.
-        """
+        """Retrieve, and return what `then` makes of it, both off the event loop."""
         awaited = await self.retriever.aretrieve(*self.question) if self.waits else None
 
         def work() -> T:
-            found = (
+            retrieval = (
                 self.retriever.retrieve(*self.question) if awaited is None else awaited
             )
-            self.fallbacks.inc(len(found.trace.fallbacks))
-            return then(found)
+            self.fallbacks.inc(len(retrieval.trace.fallbacks))
+            return then(retrieval)
 
         return await self.generation.compute(work)
 
-    def drawn(self, found: Retrieval) -> list[str]:
-        """Return pages that draw a retrieval beside flat search and, where agents
-        explored, what they did.
-        """
+    def pages(self, retrieval: Retrieval) -> list[str]:
+        """Return HTML pages of a retrieval next to flat search, and of its agents."""
         graph = self.generation.views[self.view]
         lookup = store_lookup(graph.store)
-        with on_stage(lambda stage: None):  # which is none of the retrieval's
+        with on_stage(lambda stage: None):  # not a stage of the retrieval
             flat = IndexRetriever(graph.index, graph.store).retrieve(*self.question)
-        pages = [html_page(Panel(found, flat), lookup=lookup)]
-        return (
-            [*pages, timeline_page(found, lookup=lookup)]
-            if self.method == "ark"
-            else pages
-        )
+        pages = [html_page(Panel(retrieval, flat), lookup=lookup)]
+        if self.method == "ark":
+            pages.append(timeline_page(retrieval, lookup=lookup))
+        return pages
 
 
-def _called(where: str) -> str:
-    """Return what people call a place: the name of a file or folder, or the database
-    and its host.
-    """
+def _display_name(where: str) -> str:
+    """Return the name of a file or folder, or a database and its host."""
     place = place_of(where)
     if kind_of(where) != NEO4J:
         return Path(place).stem
@@ -207,7 +191,7 @@ def _called(where: str) -> str:
 
 
 def as_json(value: Any) -> bytes:
-    """Return JSON as UTF-8, half a character as its escape."""
+    """Return JSON as UTF-8, with lone surrogates escaped."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False).encode(
         "utf-8", "backslashreplace"
     )

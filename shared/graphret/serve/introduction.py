@@ -1,6 +1,4 @@
-"""What the page begins with: the size of a graph, questions to try, and the values
-that hits can be filtered by.
-"""
+"""The start of the web page: a graph's size, sample questions, and filters."""
 
 from __future__ import annotations
 
@@ -28,11 +26,11 @@ _SHARED = (SHARES_NAME, SHARES_ENTITY, JOINS)
 
 
 def introduction(store: GraphStore) -> dict[str, Any]:
-    """Return the counts of a graph, ``questions`` made from names and links that it
-    has, and the ``properties`` that a filter may ask for.
+    """Return a graph's counts, sample ``questions``, and ``properties`` to filter by.
 
-    A property has its ``kind`` (``text``, ``number``, ``truth`` or ``list``) and its
-    commonest ``values``, found in a sample of nodes.
+    The questions are made from names and links of the graph. A property has its
+    ``kind`` (``text``, ``number``, ``truth`` or ``list``) and its most common
+    ``values``, from a sample of nodes.
     """
     schema, (nodes, edges) = store.schema(), store.count()
     block = next(iter(store.nodes()), [])
@@ -56,18 +54,16 @@ def introduction(store: GraphStore) -> dict[str, Any]:
 
 
 def example_questions(store: GraphStore, sample: Sequence[Node]) -> list[str]:
-    """Return three questions about nodes of a sample: each of another node and, as far
-    as there are some, another relation.
-    """
-    named = [node for node in sample if _can_be_asked(node.name)]
-    chosen = named[:: max(1, len(named) // _ASKED)]
-    asked: list[str] = []
-    told: set[str] = set()
-    for about, question in (*_of_edges(store, chosen), *_of_nodes(chosen)):
-        if told.isdisjoint(about) and len(asked) < _QUESTIONS:
-            asked.append(question)
-            told.update(about)
-    return asked
+    """Return three questions, about different nodes and, if possible, relations."""
+    candidates = [node for node in sample if _can_be_asked(node.name)]
+    chosen = candidates[:: max(1, len(candidates) // _ASKED)]
+    questions: list[str] = []
+    used_names: set[str] = set()
+    for names, question in (*_of_edges(store, chosen), *_of_nodes(chosen)):
+        if used_names.isdisjoint(names) and len(questions) < _QUESTIONS:
+            questions.append(question)
+            used_names.update(names)
+    return questions
 
 
 def _can_be_asked(name: str) -> bool:
@@ -77,30 +73,34 @@ def _can_be_asked(name: str) -> bool:
 def _of_edges(
     store: GraphStore, nodes: Sequence[Node]
 ) -> Iterator[tuple[list[str], str]]:
-    """Go through questions about edges of nodes, with the names that each says: the
-    heaviest edge of every kind, then the next of each.
+    """Yield questions about edges, with the names in each.
+
+    The heaviest edge of every kind comes first, then the next of each kind.
     """
     edges = store.neighbors([node.id for node in nodes], limit=_EDGES)
-    ends = list(dict.fromkeys(end for e in edges for end in (e.source, e.target)))
-    known = {node.id: node for node in store.get(ends) if node is not None}
-    found: list[tuple[int, list[str], str]] = []
+    ids = dict.fromkeys(
+        node_id for edge in edges for node_id in (edge.source, edge.target)
+    )
+    by_id = {node.id: node for node in store.get(list(ids)) if node is not None}
+    ranked: list[tuple[int, list[str], str]] = []
     times: Counter[str] = Counter()
     for edge in sorted(edges, key=lambda edge: -edge.weight):
-        source, target = known.get(edge.source), known.get(edge.target)
+        source, target = by_id.get(edge.source), by_id.get(edge.target)
         if source is None or target is None or edge.relation in _UNASKED:
             continue
         names = [source.name, target.name]
-        if all(map(_can_be_asked, names)) and not _one_says_the_other(*names):
+        if all(map(_can_be_asked, names)) and not _overlap(*names):
             kind = "shared" if edge.relation in _SHARED else edge.relation
-            found.append((times[kind], names, _question(edge, source, target)))
+            ranked.append((times[kind], names, _question(edge, source, target)))
             times[kind] += 1
-    for _, names, question in sorted(found, key=lambda one: one[0]):
+    for _, names, question in sorted(ranked, key=lambda entry: entry[0]):
         yield names, question
 
 
-def _one_says_the_other(first: str, second: str) -> bool:
-    one, other = first.casefold(), second.casefold()
-    return one in other or other in one
+def _overlap(first: str, second: str) -> bool:
+    """Whether one of two names contains the other, ignoring case."""
+    first, second = first.casefold(), second.casefold()
+    return first in second or second in first
 
 
 def _question(edge: Edge, source: Node, target: Node) -> str:
@@ -123,8 +123,9 @@ def _of_nodes(nodes: Sequence[Node]) -> Iterator[tuple[list[str], str]]:
 
 @dataclass(slots=True)
 class _Property:
-    """The kinds and the values that were seen of a property, of how many nodes, and how
-    many more have a value that nobody would pick.
+    """The kinds and values of a property in a sample of nodes.
+
+    `nodes` counts the nodes with a suitable value, `unfit` those with another.
     """
 
     nodes: int = 0
@@ -144,14 +145,12 @@ class _Property:
 
     @property
     def is_fit(self) -> bool:
-        """Whether most values can be picked, and all are of one kind."""
+        """Whether most values are suitable, and all are of one kind."""
         return len(self.kinds) == 1 and bool(self.values) and self.unfit < self.nodes
 
 
 def _kind(value: Any) -> str:
-    """Return what a value is to a filter, an empty string where nobody would pick it:
-    a long text, a mapping, nothing.
-    """
+    """Return a value's kind for filters; empty for a long text, a mapping or `None`."""
     if isinstance(value, bool):
         return "truth"
     if isinstance(value, (int, float)):
@@ -161,27 +160,26 @@ def _kind(value: Any) -> str:
 
 
 def filters(sample: Sequence[Node]) -> list[dict[str, Any]]:
-    """Return the properties of nodes that a filter may ask for, those of most nodes
-    first: name, field of a condition, kind, and the commonest values.
+    """Return the properties to filter by, those of most nodes first.
 
-    Those of long texts, mappings or values of several kinds, and what graphret notes
-    for itself, are left out.
+    Each has its name, field in a condition, kind, and most common values. Long texts,
+    mappings, properties of several kinds and graphret's own are left out.
     """
-    seen: dict[str, _Property] = {}
+    by_name: dict[str, _Property] = {}
     for node in sample:
         for name, value in node.properties.items():
             if value is not None and "." not in name and not is_reserved(name):
-                seen.setdefault(name, _Property()).observe(value)
-    fit = [(name, one) for name, one in seen.items() if one.is_fit]
-    fit.sort(key=lambda named: (-named[1].nodes, named[0]))
+                by_name.setdefault(name, _Property()).observe(value)
+    fit = [(name, observed) for name, observed in by_name.items() if observed.is_fit]
+    fit.sort(key=lambda entry: (-entry[1].nodes, entry[0]))
     return [
         {
             "name": name,
             "field": PROPERTIES + name if name in _OWN_FIELDS else name,
-            "kind": next(iter(one.kinds)),
-            "values": _commonest(one.values),
+            "kind": next(iter(observed.kinds)),
+            "values": _commonest(observed.values),
         }
-        for name, one in fit[:_PROPERTIES]
+        for name, observed in fit[:_PROPERTIES]
     ]
 
 

@@ -1,6 +1,4 @@
-"""What is measured of requests, for Prometheus; nothing says what was asked, or by
-whom.
-"""
+"""Metrics of requests for Prometheus, which reveal no questions and no users."""
 
 from __future__ import annotations
 
@@ -39,28 +37,29 @@ _BUCKETS = (
 
 class Metrics:
     def __init__(self) -> None:
-        own = self.registry = CollectorRegistry()
-        ProcessCollector(registry=own)
-        about = ["route", "method", "status"]
+        registry = self.registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        labels = ["route", "method", "status"]
         self.seconds = Histogram(
             "graphret_seconds",
             "How long requests took.",
-            about,
+            labels,
             buckets=_BUCKETS,
-            registry=own,
+            registry=registry,
         )
         self.active = Gauge(
-            "graphret_active", "Requests that are being answered.", registry=own
+            "graphret_active", "Requests that are being answered.", registry=registry
         )
         self.fallbacks = Counter(
-            "graphret_fallbacks", "Degradations in traces.", ["method"], registry=own
+            "graphret_fallbacks",
+            "Degradations in traces.",
+            ["method"],
+            registry=registry,
         )
 
 
 class MetricsMiddleware:
-    """The outermost middleware: measures requests and their bodies, and answers for
-    errors that nobody foresaw.
-    """
+    """The outermost middleware: measures requests, limits bodies, catches errors."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, body: int) -> None:
         self.app, self.metrics, self.body = app, metrics, body
@@ -69,13 +68,14 @@ class MetricsMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        start, status, left, metrics = time.perf_counter(), 0, self.body, self.metrics
+        start, status, metrics = time.perf_counter(), 0, self.metrics
+        remaining = self.body
 
         async def received() -> Message:
-            nonlocal left
+            nonlocal remaining
             message = await receive()
-            left -= len(message.get("body", b""))
-            if left < 0:
+            remaining -= len(message.get("body", b""))
+            if remaining < 0:
                 raise HTTPException(413, f"a request may have {self.body} bytes")
             return message
 

@@ -1,6 +1,4 @@
-"""Errors as problem details (RFC 9457): what a client did wrong in full, what else went
-wrong in a few words.
-"""
+"""Errors as problem details (RFC 9457): only a client's mistakes in full."""
 
 from __future__ import annotations
 
@@ -16,52 +14,52 @@ from starlette.exceptions import HTTPException
 from graphret import errors
 
 _log = logging.getLogger(__name__)
-#: The status of an error by its kind, and what a client is told where the rest is none
-#: of its business.
+#: The status of each kind of error, and a general text where details must not leak.
 _KINDS: dict[type[Exception], tuple[int, str]] = {
     errors.InvalidInput: (422, ""),
-    TimeoutError: (504, "it took longer than a request may"),
+    TimeoutError: (504, "the request took too long"),
     errors.QueryTimeout: (504, "the database took too long"),
     errors.StoreUnavailable: (503, "the database cannot be reached"),
-    errors.GraphretError: (502, "the method failed, or what it asked"),
+    errors.GraphretError: (502, "the method, or a service it used, failed"),
     Exception: (500, "an unexpected error"),
 }
 
 
 def problem_of(error: Exception) -> dict[str, Any]:
-    """Return what a client is told of an error; the rest of it is logged."""
+    """Return what a client may know of an error, and log the rest."""
     if isinstance(error, HTTPException):
-        status, said = error.status_code, error.detail
+        status, detail = error.status_code, error.detail
     elif isinstance(error, RequestValidationError):
-        wrong = error.errors()
-        status = 400 if wrong[0]["type"] == "json_invalid" else 422
+        mistakes = error.errors()
+        status = 400 if mistakes[0]["type"] == "json_invalid" else 422
         fields = [
-            next((part for part in one["loc"][1:] if isinstance(part, str)), "body")
-            for one in wrong
+            next((part for part in mistake["loc"][1:] if isinstance(part, str)), "body")
+            for mistake in mistakes
         ]
-        said = "; ".join(
-            f"{field}: {one['msg']}" for field, one in zip(fields, wrong, strict=True)
+        detail = "; ".join(
+            f"{field}: {mistake['msg']}"
+            for field, mistake in zip(fields, mistakes, strict=True)
         )
     else:
-        status, said = next(
-            told for kind, told in _KINDS.items() if isinstance(error, kind)
+        status, detail = next(
+            problem for kind, problem in _KINDS.items() if isinstance(error, kind)
         )
-        if said:
+        if detail:
             _log.warning(
                 "%s: %s: %s",
-                said,
+                detail,
                 type(error).__name__,
                 error,
                 exc_info=error if status == 500 else None,
             )
-        said = said or str(error)
+        detail = detail or str(error)
     title = HTTPStatus(status).phrase
     return {
         "type": "about:blank",
         "title": title,
         "status": status,
-        "detail": said[:1000],
-    }  # it may quote what came in
+        "detail": detail[:1000],  # it may quote the request
+    }
 
 
 async def respond(_: Request | None, error: Exception) -> JSONResponse:

@@ -1,19 +1,16 @@
-"""SPARK: a plan of semantic and symbolic steps from one call of a model, run on a graph
-(SAGE paper, section 2.2).
-"""
+"""SPARK: a plan of searches and queries from one model call (SAGE, section 2.2)."""
 
 from graphret.spark.cypher_step import CheckedQuery, CypherStep
 from graphret.spark.plan import SparkPlan
 from graphret.spark.retriever import PlanReply, Spark, SparkRunRetriever
 from graphret.spark.semantic_step import SemanticStep
 from graphret.spark.settings import SparkSettings
-from graphret.spark.step import CheckedStep, FoundNodes, Step, StepContext
+from graphret.spark.step import CheckedStep, Step, StepContext, StepResult
 
 __all__ = [
     "CheckedQuery",
     "CheckedStep",
     "CypherStep",
-    "FoundNodes",
     "PlanReply",
     "SemanticStep",
     "Spark",
@@ -22,4 +19,5 @@ __all__ = [
     "SparkSettings",
     "Step",
     "StepContext",
+    "StepResult",
 ]

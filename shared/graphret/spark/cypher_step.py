@@ -1,4 +1,4 @@
-"""The step that runs a query, checked and mended (sections 2.2 and C.7)."""
+"""The step that runs a query, checked and repaired (sections 2.2 and C.7)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cypherast import ast
 from pydantic import BeforeValidator, Field
 
-from graphret.cypher import Report, check, edits, run_checked
+from graphret.cypher import CypherReport, check, edits, run_checked
 from graphret.cypher.semantics.walk import aggregates
 from graphret.cypher.translation import bearers_of, with_all_bearers
 from graphret.cypher.tree import variable_name, walk
@@ -19,7 +19,7 @@ from graphret.spark.loosening import loosened
 from graphret.spark.repairs import RepairedQuery, entity_names, repair
 from graphret.spark.reply import bare_query
 from graphret.spark.rows import Columns, ReadRow, read_rows, shown
-from graphret.spark.step import RETRIEVER, FoundNodes, Step, StepContext
+from graphret.spark.step import RETRIEVER, Step, StepContext, StepResult
 from graphret.stores.base import Rows
 from graphret.trace import Stage
 from graphret.types import Evidence
@@ -30,7 +30,7 @@ _NOTHING: tuple[Any, ...] = (None, "", [], {})
 def _query(written: Any) -> Any:
     """The query in what a model wrote: a text, its lines, or an object with it."""
     if isinstance(written, Mapping):
-        written = next((one for one in written.values() if isinstance(one, str)), "")
+        written = next((text for text in written.values() if isinstance(text, str)), "")
     if isinstance(written, list) and all(isinstance(line, str) for line in written):
         written = "\n".join(written)
     return bare_query(written) or written if isinstance(written, str) else written
@@ -45,7 +45,7 @@ class CypherStep(Step):
         return self.cypher
 
     def check(self, context: StepContext) -> CheckedQuery:
-        """Return the query checked, and mended where the schema says how."""
+        """Return the query checked, and repaired where the schema says how."""
         report = check(self.cypher, context.schema, dialect=context.store.dialect)
         max_rows = context.settings.max_rows
         return CheckedQuery(repair(report, context.schema, rows=max_rows))
@@ -72,63 +72,62 @@ class QueryResult:
     def outcome(self) -> str:
         """What happened to the query, in one plain sentence."""
         n = len(self.rows)
-        found = f"{n} row{'s' * (n != 1)}" if n else "nothing"
+        amount = f"{n} row{'s' * (n != 1)}" if n else "nothing"
         if self.rows.truncated:
-            found = f"more than {n} rows, of which {n} were read"
+            amount = f"more than {n} rows, of which {n} were read"
         if self.query.loosened:
             how = ", and ".join(self.query.loosened)
-            return f"The query found nothing as written; {how} it found {found}."
+            return f"The query found nothing as written; {how} it found {amount}."
         if self.query.notes:
             how = "; ".join(self.query.notes)
-            return f"The query was repaired ({how}) and found {found}."
-        return f"The query ran as written and found {found}."
+            return f"The query was repaired ({how}) and found {amount}."
+        return f"The query ran as written and found {amount}."
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedQuery:
-    """A query that was mended, or that the guard refuses."""
+    """A query that was repaired, or that the guard refuses."""
 
     query: RepairedQuery
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the query, what was mended in it, and why it is refused."""
+        """Return the query, what was repaired in it, and why it is refused."""
         return {
             "cypher": self.query.query,
-            "mended": [*self.query.notes, *self.query.bounds],
+            "repairs": [*self.query.notes, *self.query.bounds],
             "errors": [str(error) for error in self.query.report.errors],
         }
 
     def run(
         self, context: StepContext, ids: Mapping[str, Sequence[str]], stage: Stage
-    ) -> FoundNodes:
+    ) -> StepResult:
         """Run the query, and read the nodes and the values in what it returns."""
         result = self.rows(context, ids)
         query, rows = result.query, result.rows
         stage.details.update(
             cypher=query.query,
             parameters=result.parameters,
-            mended=[*query.notes, *query.bounds],
+            repairs=[*query.notes, *query.bounds],
             rows=len(rows),
             outcome=result.outcome,
         )
         if query.loosened:
             stage.details["loosened"] = list(query.loosened)
-        found = FoundNodes(
+        step_result = StepResult(
             ordered=edits.is_ordered(query.report.tree),
             walked=bool(edits.relationships(query.report.tree)),
             doubts=list(query.doubts),
         )
         read = read_rows(rows, _columns(query), context.store, context.index)
-        for rank, said in enumerate(read, 1):
+        for rank, read_row in enumerate(read, 1):
             row = dict(zip(rows.columns, rows.rows[rank - 1], strict=True))
-            _add_row(found, said, _why(result, rank, row), query)
-        return found
+            _add_row(step_result, read_row, _why(result, rank, row), query)
+        return step_result
 
     def rows(
         self, context: StepContext, ids: Mapping[str, Sequence[str]]
     ) -> QueryResult:
-        """Run the query; one that finds nothing runs again, loosened step by step until
-        it finds something.
+        """Run the query, or, if it finds nothing, looser ones until one does.
 
         Raises
         ------
@@ -142,11 +141,11 @@ class CheckedQuery:
             return result
         for looser in loosened(self.query, context):
             try:
-                found = _run(looser, context, ids)
+                looser_result = _run(looser, context, ids)
             except GraphretError:
                 continue  # that the query itself finds nothing is still true
-            if found.finds_something:
-                return found
+            if looser_result.finds_something:
+                return looser_result
         return result
 
 
@@ -161,19 +160,19 @@ def _why(result: QueryResult, rank: int, row: Mapping[str, Any]) -> Evidence:
 
 
 def _add_row(
-    found: FoundNodes, said: ReadRow, why: Evidence, query: RepairedQuery
+    result: StepResult, read_row: ReadRow, why: Evidence, query: RepairedQuery
 ) -> None:
     """Add what a row says to what was found, each node once."""
-    for node in said.nodes:
-        if node.id not in found.evidence:
-            found.nodes.append(node)
-            found.evidence[node.id] = why
+    for node in read_row.nodes:
+        if node.id not in result.evidence:
+            result.nodes.append(node)
+            result.evidence[node.id] = why
     # A value that no pattern was matched for is the model's word, not the graph's.
-    matched = any(isinstance(one, ast.NodePattern) for one in walk(query.report.tree))
-    if said.values is not None and matched:
-        row = row_node(said.values, query.query, why.rank or 0)
-        found.rows.append(row)
-        found.evidence[row.id] = why
+    matched = any(isinstance(part, ast.NodePattern) for part in walk(query.report.tree))
+    if read_row.values is not None and matched:
+        row = row_node(read_row.values, query.query, why.rank or 0)
+        result.rows.append(row)
+        result.evidence[row.id] = why
 
 
 def _columns(query: RepairedQuery) -> Columns:
@@ -191,11 +190,9 @@ def _columns(query: RepairedQuery) -> Columns:
 
 
 def _with_all_bearers(query: RepairedQuery, context: StepContext) -> RepairedQuery:
-    """Return a query whose labels find every node that bears them, which it may not say
-    itself where labels are tables.
-    """
+    """Return a query whose labels find every node, even where labels are tables."""
 
-    def checked(text: str) -> Report:
+    def checked(text: str) -> CypherReport:
         return check(text, context.schema, dialect=query.report.dialect)
 
     spread = with_all_bearers(query.report, bearers_of(context.store), checked)

@@ -1,5 +1,4 @@
-"""What is loosened in a query that finds nothing, a step at a time, so that it finds
-something without a further call of the model.
+"""Loosening a query that finds nothing, step by step, without another model call.
 
 First what a relation says already, the labels at its ends; then values, as the graph
 spells them; then the one condition that is least certain. Nothing is loosened below a
@@ -42,31 +41,31 @@ def loosened(query: RepairedQuery, context: StepContext) -> Iterator[RepairedQue
     without_labels = _without_labels(query, context)
     if without_labels is not None:
         yield without_labels
-    mended = _mended_further(query, context)
-    if mended.query != query.query:
-        yield mended
-        without_labels = _without_labels(mended, context)
+    repaired = _repaired_further(query, context)
+    if repaired.query != query.query:
+        yield repaired
+        without_labels = _without_labels(repaired, context)
         if without_labels is not None:
             yield without_labels
     if any(map(_is_aggregating, walk(query.report.tree))):
         return
     for looser in _without_a_condition(query, context):
-        mended = _mended_further(looser, context)
-        yield _without_labels(mended, context) or mended
+        repaired = _repaired_further(looser, context)
+        yield _without_labels(repaired, context) or repaired
 
 
-def _mended_further(query: RepairedQuery, context: StepContext) -> RepairedQuery:
-    """Return a query with what is doubtful in it mended, and its values."""
-    mended, notes = query, list(query.notes)
+def _repaired_further(query: RepairedQuery, context: StepContext) -> RepairedQuery:
+    """Return a query with what is doubtful in it repaired, and its values."""
+    repaired, notes = query, list(query.notes)
     doubtful = repair(
         query.report, context.schema, rows=context.settings.max_rows, doubtful=True
     )
     if doubtful.report.ok and doubtful.query != query.query:
         notes += [note for note in doubtful.notes if note not in notes]
-        mended = replace(query, report=doubtful.report, notes=tuple(notes))
-    mended = with_known_values(mended, context.store, context.index) or mended
-    how = [f"since {note}" for note in mended.notes if note not in query.notes]
-    return replace(mended, loosened=(*query.loosened, *how))
+        repaired = replace(query, report=doubtful.report, notes=tuple(notes))
+    repaired = with_known_values(repaired, context.store, context.index) or repaired
+    how = [f"since {note}" for note in repaired.notes if note not in query.notes]
+    return replace(repaired, loosened=(*query.loosened, *how))
 
 
 def _is_aggregating(node: AstNode) -> bool:
@@ -77,8 +76,9 @@ def _is_aggregating(node: AstNode) -> bool:
 
 
 def _without_labels(query: RepairedQuery, context: StepContext) -> RepairedQuery | None:
-    """Return a query without the labels that stand at an end of a named relation, of
-    which it has others; `None` where there are none, or it could not run.
+    """Return a query without redundant labels at the ends of named relations.
+
+    `None` where there are none to leave out, or the query could not run.
     """
     changes: dict[Edit, str] = {}
     for match in _matches(query.report.tree):
@@ -89,8 +89,10 @@ def _without_labels(query: RepairedQuery, context: StepContext) -> RepairedQuery
                     continue
                 label = query.query[change.start : change.end].strip(": ")
                 if not _is_only_end(label, relation, is_left, context.schema):
-                    named = "|".join(one.name for one in edits.relation_types(relation))
-                    changes[change] = f"the label {label} at an end of {named}"
+                    relations = "|".join(
+                        place.name for place in edits.relation_types(relation)
+                    )
+                    changes[change] = f"the label {label} at an end of {relations}"
     if not changes:
         return None
     how = f"without {' and '.join(dict.fromkeys(changes.values()))}"
@@ -100,8 +102,9 @@ def _without_labels(query: RepairedQuery, context: StepContext) -> RepairedQuery
 def _beside(
     elements: list[AstNode],
 ) -> Iterator[tuple[ast.NodePattern, ast.RelationshipPattern, bool]]:
-    """The labelled nodes of a path beside each of its named relations, and whether they
-    stand to its left.
+    """The labelled nodes of a path beside its named relations.
+
+    Each with its relation, and whether it stands to its left.
     """
     for left, right in pairwise(elements):
         for node, relation in ((left, right), (right, left)):
@@ -124,12 +127,12 @@ def _is_only_end(
     is_source = is_left == (relation.direction == Direction.OUTGOING)
     if relation.direction == Direction.BOTH:
         return False
-    ends = {
+    labels = {
         source if is_source else target
         for source, name, target in schema.in_cypher().relations
         if name in names
     }
-    return ends == {label.strip("`")}
+    return labels == {label.strip("`")}
 
 
 def _label_left_out(query: str, node: ast.NodePattern) -> Edit | None:
@@ -148,8 +151,9 @@ def _label_left_out(query: str, node: ast.NodePattern) -> Edit | None:
 def _without_a_condition(
     query: RepairedQuery, context: StepContext
 ) -> Iterator[RepairedQuery]:
-    """Yield a query without one of the texts that it compares a property with, one
-    that the graph does not have first; something else has to remain.
+    """Yield a query without one of its conditions on texts, as long as others remain.
+
+    Those whose text the graph does not have come first.
     """
     texts = list(compared(query.report.tree))
     conditions = [
@@ -165,10 +169,10 @@ def _without_a_condition(
         text = next((text for text in texts if _is_of(text, condition)), None)
         if text is None:
             continue
-        known = known_text(text, context.store, context.index, elsewhere=False)
-        if known is None or text.key != "name":
-            doubtful.append((known is not None, Edit(*span(condition), "true")))
-    for _, change in sorted(doubtful, key=lambda one: one[0]):
+        graph_text = known_text(text, context.store, context.index, elsewhere=False)
+        if graph_text is None or text.key != "name":
+            doubtful.append((graph_text is not None, Edit(*span(condition), "true")))
+    for _, change in sorted(doubtful, key=lambda pair: pair[0]):
         condition_text = query.query[change.start : change.end]
         how = f"without the condition {condition_text}"
         looser = _changed(query, [change], how, context)

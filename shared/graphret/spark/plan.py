@@ -35,9 +35,7 @@ class SparkPlan(BaseModel):
 
 
 def _steps_in(written: Any) -> list[Any]:
-    """The steps in JSON of any form: of a plan, a step, a list or an object of these,
-    a query.
-    """
+    """The steps in JSON of any form: a plan, a step, a query, or a list of these."""
     written = read_object(written)
     if isinstance(written, str):
         query = bare_query(written)
@@ -59,9 +57,7 @@ _ADAPTER = TypeAdapter(SparkPlan)
 
 @cache
 def plan_schema(max_steps: int) -> dict[str, Any]:
-    """The JSON schema of a plan, for endpoints that hold a model to one; a weak one
-    writes steps for ever without.
-    """
+    """The JSON schema of a plan, which also keeps weak models from endless steps."""
     schema = plain_schema(_ADAPTER.json_schema())
     schema["properties"]["steps"]["maxItems"] = max_steps
     return schema

@@ -1,5 +1,4 @@
-"""What the model is told: the schema of the graph, how a plan is written, and examples
-that were run on the graph.
+"""The prompt: the graph's schema, how a plan is written, and examples that were run.
 
 The paper's prompts (appendix H) were written by hand for each of three graphs; these
 are made of the schema of any.
@@ -56,9 +55,8 @@ _DIALECTS = {
     "ladybug": (
         "Cypher as the database Ladybug has it",
         (
-            "Paths of variable length need a bound, such as *1..3. There are no"
-            " type(r), elementId(), datetime() and list comprehensions of patterns;"
-            " label(n) gives a label or a relation."
+            "Paths of variable length need a bound, such as *1..3. A list comprehension"
+            " takes no pattern: use OPTIONAL MATCH and collect()."
         ),
     ),
 }
@@ -67,17 +65,18 @@ _DIALECTS = {
 def system_prompt(
     store: CypherStore, schema: GraphSchema, settings: SparkSettings, hints: str = ""
 ) -> str:
-    """Return the system message: at most about `settings.prompt_tokens` tokens, the
-    examples and the schema cut to fit.
+    """Return the system message of about `settings.prompt_tokens` tokens at most.
+
+    The examples and the schema are cut to fit.
     """
     dialect, rules = _DIALECTS[store.dialect]
     schema = schema.in_cypher()
     examples = [
-        f"{asked}: {json.dumps({'steps': steps}, ensure_ascii=False)}"
-        for asked, steps in _examples(store, schema, settings)
+        f"{question}: {json.dumps({'steps': steps}, ensure_ascii=False)}"
+        for question, steps in _examples(store, schema, settings)
     ]
 
-    def told(of_schema: str) -> str:
+    def with_schema(of_schema: str) -> str:
         task = _TASK.format(
             schema=of_schema,
             max_steps=settings.max_steps,
@@ -89,12 +88,12 @@ def system_prompt(
         after = "\n".join([*shown, *([hints] if hints else [])])
         return f"{task}\n\n{after}" if after else task
 
-    def left() -> int:
-        return settings.prompt_tokens - estimate_tokens(told(""))
+    def tokens_left() -> int:
+        return settings.prompt_tokens - estimate_tokens(with_schema(""))
 
-    while examples and left() < _SCHEMA_SHARE * settings.prompt_tokens:
+    while examples and tokens_left() < _SCHEMA_SHARE * settings.prompt_tokens:
         examples.pop()
-    return told(schema.text(max(left(), 60), values=settings.show_values))
+    return with_schema(schema.text(max(tokens_left(), 60), values=settings.show_values))
 
 
 #: What a plan of an example is asked for, and its steps.
@@ -104,20 +103,20 @@ _Example: TypeAlias = tuple[str, list[dict[str, Any]]]
 def _examples(
     store: CypherStore, schema: GraphSchema, settings: SparkSettings
 ) -> Iterator[_Example]:
-    """Plans over the commonest relation and the commonest number or date, each of which
-    finds something.
-    """
+    """Plans over the commonest relation and number or date, each with results."""
     yield from _relation_examples(store, schema, settings)
-    for label, _ in sorted(schema.labels.items(), key=lambda one: (-one[1], one[0])):
-        for key, known in sorted(schema.properties.get(label, {}).items()):
+    for label, _ in sorted(
+        schema.labels.items(), key=lambda counted: (-counted[1], counted[0])
+    ):
+        for key, property_schema in sorted(schema.properties.get(label, {}).items()):
             n, p = quote_name(label), quote_name(key)
-            if known.type not in (*_NUMBERS, *_DATES) or not n or not p:
+            if property_schema.type not in (*_NUMBERS, *_DATES) or not n or not p:
                 continue
             query = (
                 f"MATCH (n:{n}) WHERE n.{p} IS NOT NULL RETURN n ORDER BY n.{p} DESC"
                 " LIMIT 3"
             )
-            if _one(store, query) is not None:
+            if _first_value(store, query) is not None:
                 yield f"the 3 {n} of the highest {p}", [{"cypher": query}]
                 return
 
@@ -126,7 +125,9 @@ def _relation_examples(
     store: CypherStore, schema: GraphSchema, settings: SparkSettings
 ) -> Iterator[_Example]:
     """Plans over the commonest relation that has names at its end."""
-    triples = sorted(schema.relations.items(), key=lambda one: (-one[1], one[0]))
+    triples = sorted(
+        schema.relations.items(), key=lambda counted: (-counted[1], counted[0])
+    )
     for (source, relation, target), _ in triples:
         key = _text_property(schema, target) if source and target else None
         names = [quote_name(name) for name in (source, relation, target, key or "")]
@@ -134,10 +135,12 @@ def _relation_examples(
             continue
         a, r, b, p = names
         pattern = f"MATCH (a:{a})-[:{r}]->(b:{b})"
-        named = _one(store, f"{pattern} WHERE b.{p} IS NOT NULL RETURN b.{p} LIMIT 1")
-        if not isinstance(named, str) or not named:
+        found_name = _first_value(
+            store, f"{pattern} WHERE b.{p} IS NOT NULL RETURN b.{p} LIMIT 1"
+        )
+        if not isinstance(found_name, str) or not found_name:
             continue
-        name = _in_cypher(named) if settings.show_values else "'...'"
+        name = _in_cypher(found_name) if settings.show_values else "'...'"
         is_named = f"WHERE toLower(b.{p}) = toLower({name})"
         yield (
             f"{a} by {r} of a {b}",
@@ -147,12 +150,12 @@ def _relation_examples(
             f"how many {a}",
             [{"cypher": f"{pattern} {is_named} RETURN count(DISTINCT a) AS number"}],
         )
-        there = f"WHERE {store.id_in_cypher('b')} IN $step1"
+        among_step1 = f"WHERE {store.id_in_cypher('b')} IN $step1"
         yield (
             f"{a} by {r} of a {b} that is described",
             [
                 {"text": "...", "label": target, "k": 20},
-                {"cypher": f"{pattern} {there} RETURN DISTINCT a"},
+                {"cypher": f"{pattern} {among_step1} RETURN DISTINCT a"},
             ],
         )
         return
@@ -161,21 +164,19 @@ def _relation_examples(
 def _text_property(schema: GraphSchema, label: str) -> str | None:
     """The property of a label that is most likely its name."""
     texts = {
-        name: known
-        for name, known in schema.properties.get(label, {}).items()
-        if known.type == "STRING"
+        name: property_schema
+        for name, property_schema in schema.properties.get(label, {}).items()
+        if property_schema.type == "STRING"
     }
-    named = [name for name in ("name", "title", "label") if name in texts]
+    usual = [name for name in ("name", "title", "label") if name in texts]
     return next(
-        iter([*named, *sorted(texts, key=lambda name: (-texts[name].coverage, name))]),
+        iter([*usual, *sorted(texts, key=lambda name: (-texts[name].coverage, name))]),
         None,
     )
 
 
-def _one(store: CypherStore, query: str) -> Any:
-    """The first value that a query of ours returns; `None` where it returns nothing or
-    cannot be run.
-    """
+def _first_value(store: CypherStore, query: str) -> Any:
+    """The first value that one of our own queries returns; `None` without any."""
     try:
         rows = run_checked(store, query, timeout=_SECONDS, max_rows=1).rows
     except GraphretError:

@@ -1,5 +1,4 @@
-"""Mending a query without asking the model again, and the values in it by what the
-graph holds.
+"""Repairing a query by the schema and the graph's values, without another model call.
 
 These are for the ways in which SPARK fails (section 3.4): structure (names and
 directions of the schema), semantic mismatch (values as the graph spells them) and
@@ -16,7 +15,7 @@ from typing import Any
 from cypherast import ast
 from cypherast.ast import AstNode
 
-from graphret.cypher import Report, check, codes, edits
+from graphret.cypher import CypherReport, check, codes, edits
 from graphret.cypher.edits import Edit
 from graphret.cypher.report import Finding
 from graphret.cypher.semantics.walk import aggregates
@@ -43,8 +42,7 @@ _ENDLESS = re.compile(r"\*\s*(?P<least>\d*)\s*(?:\.\.)?\s*(?=[\]{])")
 
 @dataclass(frozen=True, slots=True)
 class RepairedQuery:
-    """A query as it is to run: what the guard says of it, its parameters, and what was
-    changed.
+    """A query ready to run: its report, its parameters, and what was changed.
 
     `bounds` says what only bounds how much is read. `owner` is the place of the column
     with the node whose properties the others are, where one was added. `loosened` says
@@ -52,7 +50,7 @@ class RepairedQuery:
     conditions it no longer holds.
     """
 
-    report: Report
+    report: CypherReport
     parameters: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     bounds: tuple[str, ...] = ()
@@ -66,10 +64,9 @@ class RepairedQuery:
 
 
 def repair(
-    report: Report, schema: GraphSchema, *, rows: int, doubtful: bool = False
+    report: CypherReport, schema: GraphSchema, *, rows: int, doubtful: bool = False
 ) -> RepairedQuery:
-    """Return a query with what the guard found wrong put right, as far as the words of
-    the database and the schema say how.
+    """Return a query with its findings repaired as far as the schema says how.
 
     Idioms of another dialect are rewritten; a relationship is turned to the schema's
     direction; a label, relation or property that there is not becomes the nearest one;
@@ -88,7 +85,7 @@ def repair(
         sample.
     """
 
-    def checked(query: str) -> Report:
+    def checked(query: str) -> CypherReport:
         return check(query, schema, dialect=report.dialect)
 
     translated = translate(report, checked, schema)
@@ -115,8 +112,9 @@ def _repaired(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def _completed(query: RepairedQuery, checked: Recheck, rows: int) -> RepairedQuery:
-    """Return a query that may run with the node whose properties it returns, and with a
-    limit, by which one row more than are read shows that there were more.
+    """Return a query that also returns the node of its properties, with a limit.
+
+    The limit is one row more than are read, which shows whether there were more.
     """
     report = query.report
     added = list(_nodes_returned(report))
@@ -137,20 +135,18 @@ def _completed(query: RepairedQuery, checked: Recheck, rows: int) -> RepairedQue
     )
 
 
-def _apply(report: Report, changes: Iterable[Edit]) -> str | None:
-    """Return the query with the changes that do not overlap; `None` where it stays as
-    it is.
-    """
-    kept: list[Edit] = []
+def _apply(report: CypherReport, changes: Iterable[Edit]) -> str | None:
+    """Return the query with all changes that do not overlap; `None` if unchanged."""
+    chosen: list[Edit] = []
     for change in sorted(changes, key=lambda e: (e.start, e.end)):
-        if not kept or change.start >= kept[-1].end:
-            kept.append(change)
-    changed = edits.apply(report.query, kept)
+        if not chosen or change.start >= chosen[-1].end:
+            chosen.append(change)
+    changed = edits.apply(report.query, chosen)
     return changed if changed != report.query else None
 
 
-def _by_schema(report: Report, doubtful: bool) -> Iterator[Edit]:
-    """The edits that put right what the guard finds wrong, where it says how."""
+def _by_schema(report: CypherReport, doubtful: bool) -> Iterator[Edit]:
+    """The edits that repair what the guard finds wrong, where it says how."""
     if report.tree is None:
         return
     places = edits.relationships(report.tree)
@@ -185,9 +181,10 @@ def _renamed(start: int, end: int, name: str) -> Edit:
     return edits.rename(edits.NamePlace(name, start, end), name)
 
 
-def _nodes_returned(report: Report) -> Iterator[Edit]:
-    """The edit by which a query that returns properties of a node returns the node too;
-    none where it returns one, or would group or tell apart its rows by it.
+def _nodes_returned(report: CypherReport) -> Iterator[Edit]:
+    """The edit that also returns the node whose properties a query returns.
+
+    None where it returns a node already, or would group its rows by it.
     """
     clauses = edits.returns(report.tree)
     nodes = entity_names(report.tree)
@@ -199,7 +196,14 @@ def _nodes_returned(report: Report) -> Iterator[Edit]:
         return
     parts = [part for item in plain for part in walk(item)]
     owners = [part.this for part in parts if isinstance(part, ast.Property)]
-    owner = next((one for one in owners if variable_name(one) in nodes), None)
+    owner = next(
+        (
+            property_owner
+            for property_owner in owners
+            if variable_name(property_owner) in nodes
+        ),
+        None,
+    )
     if owner is not None:
         end = span(items[-1])[1]
         yield Edit(end, end, f", {report.query[slice(*span(owner))]}")

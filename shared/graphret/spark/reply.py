@@ -117,13 +117,13 @@ def _unquoted(query: str, quote: str) -> str:
     end = closing.search(query, returns.end() if returns else 0)
     query = query[: end.start()] if end else query
     return re.sub(
-        rf"\\([\\/nrt{quote}])", lambda one: _ESCAPED.get(one[1], one[1]), query
+        rf"\\([\\/nrt{quote}])", lambda match: _ESCAPED.get(match[1], match[1]), query
     )
 
 
 def _without_remarks(query: str) -> str:
     """The query up to its end, without blank lines and remarks at the ends of lines."""
-    kept, start, returned, depth = list[str](), 0, False, 0
+    parts, start, returned, depth = list[str](), 0, False, 0
     for part in _PART.finditer(query):
         kind = part.lastgroup
         returned = returned or kind == "returns"
@@ -133,9 +133,9 @@ def _without_remarks(query: str) -> str:
             query = query[: part.start()]
             break
         if kind == "remark" or (kind == "line" and part[0].count("\n") > 1):
-            kept.append(query[start : part.start()] + ("\n" if kind == "line" else ""))
+            parts.append(query[start : part.start()] + ("\n" if kind == "line" else ""))
             start = part.end()
-    return "".join([*kept, query[start:]]).strip()
+    return "".join([*parts, query[start:]]).strip()
 
 
 def _is_over(query: str, line_end: re.Match[str], returned: bool) -> bool:

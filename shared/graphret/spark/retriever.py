@@ -1,6 +1,4 @@
-"""`Spark`: one call of a model, a plan of searches and queries, and the nodes that they
-find.
-"""
+"""`Spark`: one model call, a plan of searches and queries, and the nodes they find."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ from graphret.search.index import TextIndex
 from graphret.spark.plan import SparkPlan, plan_schema, read_plan
 from graphret.spark.prompt import system_prompt
 from graphret.spark.settings import SparkSettings
-from graphret.spark.step import RETRIEVER, CheckedStep, FoundNodes, StepContext
+from graphret.spark.step import RETRIEVER, CheckedStep, StepContext, StepResult
 from graphret.stores.base import CypherStore, GraphStore, require_cypher
 from graphret.trace import Trace
 from graphret.types import Hit, Node, Retrieval, Signals
@@ -43,8 +41,9 @@ _UNMATCHED = "a row whose columns do not satisfy the condition is not returned"
 
 @dataclass(frozen=True, slots=True)
 class PlanReply:
-    """What a model replied: its plan, or `None` and the problem; `failed` where it gave
-    no reply at all.
+    """What a model replied: its plan, or `None` and the problem.
+
+    `failed` is true where it gave no reply at all.
     """
 
     plan: SparkPlan | None
@@ -65,12 +64,11 @@ class PlanReply:
 
 
 class Spark(Retriever):
-    """Answer with one call of a model: it writes a plan of searches and queries, and
-    the plan is run (SPARK).
+    """Answer with one model call that writes a plan of searches and queries (SPARK).
 
     The model sees the schema of the graph. Its queries pass the guard and run in read
     transactions with a time-out and a cap on rows; where they are wrong by the schema,
-    or name values as the graph does not spell them, they are mended without asking
+    or name values as the graph does not spell them, they are repaired without asking
     again. (SAGE paper, sections 2.2, 3.4 and appendix C.7.)
 
     Parameters
@@ -161,13 +159,14 @@ class Spark(Retriever):
             messages = yield Compute(partial(self._messages, question, before))
         except GraphretError as error:
             return PlanReply(None, str(error))
-        asked: Any = {
+        request: Any = {
             "messages": messages,
             "json_schema": plan_schema(self.settings.max_steps),
         }
         try:
             reply: Reply = yield Call(
-                partial(self.model.chat, **asked), partial(self.model.achat, **asked)
+                partial(self.model.chat, **request),
+                partial(self.model.achat, **request),
             )
         except Exception as error:
             return PlanReply(
@@ -184,13 +183,13 @@ class Spark(Retriever):
         return PlanReply(plan, problem, reply.text[:4000], reply.usage)
 
     def _messages(self, question: str, before: PlanReply | None) -> list[Message]:
-        asked = [Message.system(self.prompt()), Message.user(question)]
+        messages = [Message.system(self.prompt()), Message.user(question)]
         if before is not None:
             again = Message.user(_AGAIN.format(problem=before.problem))
-            asked += (
+            messages += (
                 [Message.assistant(before.reply), again] if before.reply else [again]
             )
-        return asked
+        return messages
 
     # -- the plan
 
@@ -199,40 +198,40 @@ class Spark(Retriever):
         return StepContext(self.store, self.index, self.schema(), self.settings)
 
     def check(self, plan: SparkPlan) -> list[CheckedStep]:
-        """Return the steps as they will run, checked and mended."""
+        """Return the steps as they will run, checked and repaired."""
         context = self.context()
         return [step.check(context) for step in plan.steps]
 
     def run(
         self, question: str, steps: Sequence[CheckedStep], trace: Trace
-    ) -> FoundNodes:
+    ) -> StepResult:
         """Run the steps of a plan and rank what the last one found.
 
         What goes wrong is in the result and the trace.
         """
         context = self.context()
-        found, problems = FoundNodes(), list[str]()
+        result, problems = StepResult(), list[str]()
         ids: dict[str, list[str]] = {}
         for number, step in enumerate(steps, 1):
-            walked = found.walked
+            walked = result.walked
             with trace.stage(f"step {number}") as stage:
                 try:
-                    found = step.run(context, ids, stage)
+                    result = step.run(context, ids, stage)
                 except GraphretError as error:
-                    found = FoundNodes()
+                    result = StepResult()
                     stage.details["error"] = f"{type(error).__name__}: {error}"
                     stage.details["outcome"] = f"The step did not run: {error}."
                     problems.append(f"step {number}: {error}")
-                stage.details["found"] = len(found.rows) + len(found.nodes)
-            found.walked |= walked
-            ids[f"step{number}"] = [node.id for node in found.nodes]
-        with trace.stage("rank", by="the query" if found.ordered else "relevance"):
-            if not found.ordered:
-                found.nodes = self._by_relevance(question, found.nodes)
-        found.problem = "; ".join(problems) or (
-            "the plan found nothing" if found.empty else ""
+                stage.details["found"] = len(result.rows) + len(result.nodes)
+            result.walked |= walked
+            ids[f"step{number}"] = [node.id for node in result.nodes]
+        with trace.stage("rank", by="the query" if result.ordered else "relevance"):
+            if not result.ordered:
+                result.nodes = self._by_relevance(question, result.nodes)
+        result.problem = "; ".join(problems) or (
+            "the plan found nothing" if result.empty else ""
         )
-        return found
+        return result
 
     def _by_relevance(self, question: str, nodes: list[Node]) -> list[Node]:
         """Return nodes by their scores in the index, as they came where those tie."""
@@ -249,24 +248,24 @@ class Spark(Retriever):
         return self.store
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        trace, before, found = (
+        trace, before, result = (
             Trace(),
             None,
-            FoundNodes(problem="the question is empty"),
+            StepResult(problem="the question is empty"),
         )
         for _ in range(1 + self.settings.repair_calls if query.strip() else 0):
             with trace.stage("plan", model=self.model.name) as stage:
                 planned = yield from self.plan(query, before)
                 stage.details.update(planned.trace_details)
-            plan, found = planned.plan, FoundNodes(problem=planned.problem)
+            plan, result = planned.plan, StepResult(problem=planned.problem)
             if plan is not None:
                 with trace.stage("check"):
                     steps = self.check(plan)
-                found = yield Compute(partial(self.run, query, steps, trace))
-            if not found.empty or planned.failed:
+                result = yield Compute(partial(self.run, query, steps, trace))
+            if not result.empty or planned.failed:
                 break
-            before = replace(planned, problem=found.problem)
-        answer: Retrieval = yield from SparkRunRetriever(self, found, trace)._steps(
+            before = replace(planned, problem=result.problem)
+        answer: Retrieval = yield from SparkRunRetriever(self, result, trace)._steps(
             query, k, where
         )
         return answer
@@ -278,8 +277,7 @@ def _with_first_problem(before: PlanReply | None, problem: str) -> str:
 
 
 class SparkRunRetriever(Retriever):
-    """What `spark` makes of a plan that has run: what qualifies, filled up by the
-    fallback.
+    """The hits of a plan that has run, filled up by the fallback.
 
     For frameworks that run the steps in their own way, and as seeds of an `Expand`.
     """
@@ -287,35 +285,35 @@ class SparkRunRetriever(Retriever):
     name = RETRIEVER
 
     def __init__(
-        self, spark: Spark, found: FoundNodes, trace: Trace | None = None
+        self, spark: Spark, result: StepResult, trace: Trace | None = None
     ) -> None:
         self.spark = spark
-        self.found = found
+        self.result = result
         self.trace = trace
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        spark, found, trace = self.spark, self.found, self.trace or Trace()
-        if found.problem and spark.on_failure == "raise":
-            raise RetrievalFailed(f"spark failed: {found.problem}")
+        spark, result, trace = self.spark, self.result, self.trace or Trace()
+        if result.problem and spark.on_failure == "raise":
+            raise RetrievalFailed(f"spark failed: {result.problem}")
         rows, nodes = (
-            [one for one in some if where is None or where.matches(one)]
-            for some in (found.rows, found.nodes)
+            [node for node in found if where is None or where.matches(node)]
+            for found in (result.rows, result.nodes)
         )
-        if len(rows) < len(found.rows):
-            trace.note("rows", left_out=len(found.rows) - len(rows), reason=_UNMATCHED)
+        if len(rows) < len(result.rows):
+            trace.note("rows", left_out=len(result.rows) - len(rows), reason=_UNMATCHED)
         n = len(rows) + len(nodes)
         hits = [
-            Hit(node, 1 - place / n, (found.evidence[node.id],))
+            Hit(node, 1 - place / n, (result.evidence[node.id],))
             for place, node in enumerate([*rows, *nodes])
         ]
         labels = tuple(dict.fromkeys(node.label for node in nodes))
         signals = Signals(
             n,
-            sure_of(None, found.doubts),
-            found.walked and n > 0,
+            sure_of(None, result.doubts),
+            result.walked and n > 0,
             labels or None,
-            plan_valid=not found.problem,
-            doubts=tuple(found.doubts) or None,
+            plan_valid=not result.problem,
+            doubts=tuple(result.doubts) or None,
         )
         values = [dict(row.properties) for row in rows]
         answer = Retrieval(query, k, hits[:k], signals, trace, values)
@@ -325,6 +323,6 @@ class SparkRunRetriever(Retriever):
             trace.note(
                 "fallback",
                 failed=self.name,
-                error=found.problem or "nothing that the plan found qualifies",
+                error=result.problem or "nothing that the plan found qualifies",
             )
         return (yield from backfill(answer, spark.fallback, spark.on_failure, where))

@@ -1,6 +1,4 @@
-"""What a query returned: the nodes in it, within paths, lists and maps or named by
-texts, and the rows that hold values instead.
-"""
+"""What a query returned: nodes, also by name or within paths and lists, and values."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class ReadRow:
-    """What a row says: the nodes that it holds or names, and its values by column where
-    they say more than the nodes do.
-    """
+    """The nodes that a row holds or names, and the values that say more than these."""
 
     nodes: list[Node]
     values: dict[str, Any] | None = None
@@ -59,7 +55,7 @@ def read_rows(
         for row in rows.rows
     ]
     if not any(nodes_by_row):
-        nodes_by_row = _named(rows.rows, store, index)
+        nodes_by_row = _nodes_by_row(rows.rows, store, index)
     read = []
     for row, nodes in zip(rows.rows, nodes_by_row, strict=True):
         values = {
@@ -80,17 +76,22 @@ def read_rows(
 def _stands_for_nodes(
     values: Collection[Any], nodes: Sequence[Node], columns: Columns
 ) -> bool:
-    """Whether the values of a row are names of its nodes, and nothing more; beside the
-    name of the node that they are of, they may be its properties.
+    """Whether the values of a row are only names of its nodes.
+
+    Beside the name of the node that they belong to, they may also be its properties.
     """
     names = {normalize_name(name) for node in nodes for name in (node.name, node.id)}
-    others = [value for value in values if not _are_names(value, names)]
-    if len(others) == len(values):
+    other_values = [value for value in values if not _are_names(value, names)]
+    if len(other_values) == len(values):
         return False
     if columns.owner is None:
-        return not others
-    known = [_plain(one) for node in nodes for one in node.properties.values()]
-    return all(value is None or _plain(value) in known for value in others)
+        return not other_values
+    stored_values = [
+        _plain(stored) for node in nodes for stored in node.properties.values()
+    ]
+    return all(
+        value is None or _plain(value) in stored_values for value in other_values
+    )
 
 
 def _are_names(value: Any, names: Collection[str]) -> bool:
@@ -102,65 +103,70 @@ def _are_names(value: Any, names: Collection[str]) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in JSON types: edges as dictionaries, dates and the like as
-    text.
-    """
+    """Return a value in JSON types: edges as dictionaries, dates and others as text."""
     if isinstance(value, Edge):
         return _plain(value.to_dict())
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if value is None or isinstance(value, str | bool | int):
         return value
     return value if isinstance(value, float) and math.isfinite(value) else str(value)
 
 
-def _named(
+def _nodes_by_row(
     rows: Sequence[Sequence[Any]], store: GraphStore, index: TextIndex
 ) -> list[list[Node]]:
     """Return the nodes that the texts of each row name."""
-    named = [[text for value in row for text in _texts_in(value)] for row in rows]
-    texts = list(dict.fromkeys(text for of_row in named for text in of_row))[:_TEXTS]
-    known = _called(texts, store, index)
-    return [[known[text] for text in of_row if text in known] for of_row in named]
+    texts_by_row = [
+        [text for value in row for text in _texts_in(value)] for row in rows
+    ]
+    texts = list(dict.fromkeys(text for of_row in texts_by_row for text in of_row))[
+        :_TEXTS
+    ]
+    nodes_by_text = _nodes_by_text(texts, store, index)
+    return [
+        [nodes_by_text[text] for text in of_row if text in nodes_by_text]
+        for of_row in texts_by_row
+    ]
 
 
 def shown(value: Any) -> Any:
-    """Return a value for a reader: nodes by name, edges by relation, long texts and
-    lists cut.
-    """
+    """Return a value for a reader: names for nodes, long texts and lists cut."""
     if isinstance(value, Node):
         return value.name or value.id
     if isinstance(value, Edge):
         return value.relation
     if isinstance(value, list):
-        return [shown(one) for one in value[:_ITEMS]]
+        return [shown(item) for item in value[:_ITEMS]]
     if isinstance(value, dict):
-        return {str(key): shown(one) for key, one in list(value.items())[:_ITEMS]}
+        return {str(key): shown(item) for key, item in list(value.items())[:_ITEMS]}
     return value[:_CHARS] if isinstance(value, str) else value
 
 
-def _called(
+def _nodes_by_text(
     texts: Sequence[str], store: GraphStore, index: TextIndex
 ) -> dict[str, Node]:
-    known = {
+    nodes_by_text = {
         text: node
         for text, node in zip(texts, store.get(texts), strict=True)
         if node is not None
     }
-    others = [text for text in texts if text not in known]
-    matches = index.search(others, 3) if others else []
+    unknown = [text for text in texts if text not in nodes_by_text]
+    matches = index.search(unknown, 3) if unknown else []
     nodes = {
         node.id: node
-        for node in store.get([i for found in matches for i in found.ids])
+        for node in store.get([i for hits in matches for i in hits.ids])
         if node is not None
     }
-    for text, found in zip(others, matches, strict=True):
-        for node in (nodes[i] for i in found.ids if i in nodes):
-            if text not in known and normalize_name(node.name) == normalize_name(text):
-                known[text] = node
-    return known
+    for text, hits in zip(unknown, matches, strict=True):
+        for node in (nodes[i] for i in hits.ids if i in nodes):
+            if text not in nodes_by_text and normalize_name(
+                node.name
+            ) == normalize_name(text):
+                nodes_by_text[text] = node
+    return nodes_by_text
 
 
 def _nodes_in(value: Any) -> Iterator[Node]:
@@ -168,13 +174,13 @@ def _nodes_in(value: Any) -> Iterator[Node]:
     if isinstance(value, Node):
         yield value
     elif isinstance(value, list | dict):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _nodes_in(one)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _nodes_in(item)
 
 
 def _texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str) and value:
         yield value
     elif isinstance(value, list):
-        for one in value:
-            yield from _texts_in(one)
+        for item in value:
+            yield from _texts_in(item)

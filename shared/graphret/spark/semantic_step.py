@@ -7,15 +7,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from graphret.spark.step import RETRIEVER, FoundNodes, Step, StepContext
+from graphret.spark.step import RETRIEVER, Step, StepContext, StepResult
 from graphret.trace import Stage
 from graphret.types import Evidence
 
 
 class SemanticStep(Step):
-    """Search nodes of a label by what they say (semantic candidate generation, section
-    2.2).
-    """
+    """Search nodes of a label by their text (semantic candidates, section 2.2)."""
 
     text: Annotated[str, Field(min_length=1)]
     label: str | None = None
@@ -34,7 +32,7 @@ class SemanticStep(Step):
 
     def run(
         self, context: StepContext, ids: Mapping[str, Sequence[str]], stage: Stage
-    ) -> FoundNodes:
+    ) -> StepResult:
         """Find nodes by text; a label that there is not is left out."""
         label = self.label if self.label in context.schema.labels else None
         labels = None if label is None else [label]
@@ -49,4 +47,4 @@ class SemanticStep(Step):
             node.id: Evidence("seed", rank=rank, retriever=RETRIEVER)
             for rank, node in enumerate(nodes, 1)
         }
-        return FoundNodes(nodes, evidence=evidence, ordered=True)
+        return StepResult(nodes, evidence=evidence, ordered=True)

@@ -49,9 +49,7 @@ class SparkSettings:
 
     @classmethod
     def paper(cls) -> SparkSettings:
-        """Return the settings of the paper: a single call of the model (section 3.2
-        and appendix C.7).
-        """
+        """Return the paper's settings: one model call (section 3.2, appendix C.7)."""
         return cls(repair_calls=0)
 
     def __post_init__(self) -> None:

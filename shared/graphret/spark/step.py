@@ -35,7 +35,7 @@ class StepContext:
 
 
 @dataclass(slots=True)
-class FoundNodes:
+class StepResult:
     """What the last step of a plan found: nodes, best first, and why each is there.
 
     `rows` are those that hold values instead, each a node of the label ``Row`` that is
@@ -66,7 +66,7 @@ class CheckedStep(Protocol):
 
     def run(
         self, context: StepContext, ids: Mapping[str, Sequence[str]], stage: Stage
-    ) -> FoundNodes:
+    ) -> StepResult:
         """Run the step, and note in a trace's stage what was done.
 
         Parameters

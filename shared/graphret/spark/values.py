@@ -39,8 +39,9 @@ _PARTIAL = ("CONTAINS", "STARTS WITH", "ENDS WITH")
 
 
 class ComparedText(NamedTuple):
-    """A text in a query that a property is compared with: where it stands, and the
-    labels of what bears it; `partial` where it is to be a part of the property.
+    """A text that a query compares a property with, and where it stands.
+
+    `labels` are those of the property's nodes; a `partial` text is a part of it.
     """
 
     text: str
@@ -52,53 +53,57 @@ class ComparedText(NamedTuple):
 
 
 def with_known_values(
-    mended: RepairedQuery, store: CypherStore, index: TextIndex
+    repaired: RepairedQuery, store: CypherStore, index: TextIndex
 ) -> RepairedQuery | None:
-    """Return a query with its values as the graph spells them, as parameters; `None`
-    where it knows none better.
+    """Return a query with its values as the graph spells them, as parameters.
+
+    `None` where there is nothing to change.
 
     Each text that a property is compared with is searched for among the nodes of its
     label; what comes close enough takes its place.
     """
-    values = [value for value in compared(mended.report.tree) if value.text.strip()]
-    changes, parameters, notes = [], dict(mended.parameters), list(mended.notes)
+    values = [value for value in compared(repaired.report.tree) if value.text.strip()]
+    changes, parameters, notes = [], dict(repaired.parameters), list(repaired.notes)
     for number, value in enumerate(values, 1):
-        known = known_text(value, store, index)
-        if known is not None and known != value.text:
-            parameters[f"value{number}"] = known.lower() if value.lowered else known
+        graph_text = known_text(value, store, index)
+        if graph_text is not None and graph_text != value.text:
+            parameters[f"value{number}"] = (
+                graph_text.lower() if value.lowered else graph_text
+            )
             changes.append(Edit(*value.place, f"$value{number}"))
-            notes.append(f"{value.text!r} is {known!r} in the graph")
+            notes.append(f"{value.text!r} is {graph_text!r} in the graph")
     if not changes:
         return None
     report = check(
-        edits.apply(mended.query, changes), None, dialect=mended.report.dialect
+        edits.apply(repaired.query, changes), None, dialect=repaired.report.dialect
     )
-    return replace(mended, report=report, parameters=parameters, notes=tuple(notes))
+    return replace(repaired, report=report, parameters=parameters, notes=tuple(notes))
 
 
 def known_text(
     value: ComparedText, store: CypherStore, index: TextIndex, *, elsewhere: bool = True
 ) -> str | None:
-    """Return the text of the graph that is most like one of a query, itself perhaps;
-    `None` where none is like it. Nodes of the label that is asked for come first, then
-    all others, unless not `elsewhere`.
+    """Return the graph's text that is most like one of a query; `None` without any.
+
+    Nodes of the stated label come first, then all others, unless not `elsewhere`.
 
     A text index finds no word that is misspelt; where it finds nothing that is like the
     text, all values of the property are compared, if the label has few enough.
     """
     for labels in dict.fromkeys((value.labels, ()) if elsewhere else (value.labels,)):
-        found = index.search(value.text, _CANDIDATES, labels=labels or None)
-        nodes = [node for node in store.get(found.ids) if node is not None]
+        hits = index.search(value.text, _CANDIDATES, labels=labels or None)
+        nodes = [node for node in store.get(hits.ids) if node is not None]
         texts = [text for node in nodes for text in _texts(node, value.key)]
-        known = _closest(value, texts)
-        if known is not None:
-            return known
+        closest = _closest(value, texts)
+        if closest is not None:
+            return closest
     return _closest(value, _all_texts(value, store))
 
 
 def _all_texts(value: ComparedText, store: CypherStore) -> list[str]:
-    """Return the texts that nodes of a label have under a key; none where they are too
-    many to compare, or the label is not known.
+    """Return the texts of a label's nodes under a key.
+
+    None where there are too many to compare, or the label is unknown.
     """
     label, key = quote_name("".join(value.labels[:1])), quote_name(value.key)
     if label is None or key is None:
@@ -115,14 +120,12 @@ def _all_texts(value: ComparedText, store: CypherStore) -> list[str]:
     return texts if len(rows) < _MOST_TEXTS else []
 
 
-def _parts(text: str, wanted: str) -> Iterator[str]:
-    """The parts of a text that may be meant by another: where it stands but for case,
-    and all runs of as many words.
-    """
-    place = text.lower().find(wanted.lower())
+def _parts(text: str, other: str) -> Iterator[str]:
+    """The parts of a text that another may mean: itself in any case, and word runs."""
+    place = text.lower().find(other.lower())
     if place >= 0:
-        yield text[place : place + len(wanted)]
-    words, n = text.split(), len(wanted.split())
+        yield text[place : place + len(other)]
+    words, n = text.split(), len(other.split())
     for start in range(len(words) - n + 1):
         yield " ".join(words[start : start + n])
 
@@ -132,7 +135,7 @@ def compared(tree: AstNode) -> Iterator[ComparedText]:
     labels: dict[str | None, tuple[str, ...]] = {}
     for node in walk(tree):
         if isinstance(node, ast.NodePattern):
-            own = (
+            node_labels = (
                 tuple(
                     str(part.this)
                     for part in walk(node.labels)
@@ -142,33 +145,33 @@ def compared(tree: AstNode) -> Iterator[ComparedText]:
                 else ()
             )
             name = variable_name(node.variable)
-            labels[name] = labels.get(name) or own
+            labels[name] = labels.get(name) or node_labels
             if isinstance(node.args.get("properties"), ast.Map):
-                for key, given in node.properties.entries:
-                    if isinstance(given, ast.String):
+                for key, literal in node.properties.entries:
+                    if isinstance(literal, ast.String):
                         yield ComparedText(
-                            str(given.this),
-                            span(given),
+                            str(literal.this),
+                            span(literal),
                             str(key.this),
-                            own,
+                            node_labels,
                             lowered=False,
                         )
     for node in walk(tree):
         if isinstance(node, Chain | Test):
             parts = [part for child in children(node) for part in _within(child)]
-            asked = [part for part in parts if isinstance(part, ast.Property)]
-            if len(asked) == 1 and variable_name(asked[0].this) in labels:
+            properties = [part for part in parts if isinstance(part, ast.Property)]
+            if len(properties) == 1 and variable_name(properties[0].this) in labels:
                 lowered = any(
                     isinstance(part, Name) and str(part.this).lower() in _LOWERING
                     for part in parts
                 )
                 for part in parts:
                     if isinstance(part, ast.String):
-                        owner = labels[variable_name(asked[0].this)]
+                        owner = labels[variable_name(properties[0].this)]
                         yield ComparedText(
                             str(part.this),
                             span(part),
-                            str(asked[0].name.this),
+                            str(properties[0].name.this),
                             owner,
                             lowered,
                             partial=node.args.get("operator") in _PARTIAL,
@@ -176,9 +179,10 @@ def compared(tree: AstNode) -> Iterator[ComparedText]:
 
 
 def _within(node: AstNode) -> Iterator[AstNode]:
-    """The parts of an operand: those of a list and of what is lowered or trimmed. The
-    arguments of other functions, such as ``'year'`` in ``date_part('year', x)``, are no
-    texts of the graph.
+    """The parts of an operand: of lists, and of texts that are lowered or trimmed.
+
+    The arguments of other functions, such as ``'year'`` in ``date_part('year', x)``,
+    are no texts of the graph.
     """
     yield node
     if isinstance(node, ast.List) or _keeps_text(node):
@@ -195,9 +199,7 @@ def _keeps_text(node: AstNode) -> bool:
 
 
 def _texts(node: Node, key: str) -> list[str]:
-    """What a node has under a key that a query asks for; its name, where that is kept
-    elsewhere.
-    """
+    """The texts that a node has under a key; its name if that is kept elsewhere."""
     value = node.properties.get(key, node.name)
     return [
         text
@@ -207,17 +209,18 @@ def _texts(node: Node, key: str) -> list[str]:
 
 
 def _closest(value: ComparedText, texts: Iterable[str]) -> str | None:
-    """Return the text, or part of one, that is most like that of a query: the same but
-    for case, accents and signs, or nearly.
+    """Return the text, or part of one, most like that of a query.
+
+    It is the same but for case, accents and signs, or nearly so.
     """
-    known = list(texts)
+    candidates = list(texts)
     if value.partial:
-        known = [part for text in known for part in _parts(text, value.text)]
-    wanted, best = plainly(value.text), (_ALIKE, "")
+        candidates = [part for text in candidates for part in _parts(text, value.text)]
+    plain_text, best = plainly(value.text), (_ALIKE, "")
     matcher = SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted)
-    for candidate in dict.fromkeys(known):
+    matcher.set_seq2(plain_text)
+    for candidate in dict.fromkeys(candidates):
         matcher.set_seq1(plainly(candidate))
         if matcher.real_quick_ratio() > best[0] and matcher.quick_ratio() > best[0]:
-            best = max(best, (matcher.ratio(), candidate), key=lambda one: one[0])
+            best = max(best, (matcher.ratio(), candidate), key=lambda pair: pair[0])
     return best[1] or None

@@ -1,6 +1,4 @@
-"""Opening a graph by where it lives: a folder, a Ladybug file, the address of a
-Neo4j.
-"""
+"""Opening a graph in a folder, in a Ladybug file, or at the address of a Neo4j."""
 
 from __future__ import annotations
 
@@ -40,26 +38,26 @@ def open_store(
     Parameters
     ----------
     where
-        A folder that graphret wrote (its graph opens as a `MemoryStore`), the file of a
-        Ladybug database, or the address of a Neo4j: ``bolt://`` or ``neo4j://``, with
+        A folder written by graphret (its graph opens as a `MemoryStore`), a Ladybug
+        database file, or the address of a Neo4j: ``bolt://`` or ``neo4j://``, with
         ``+s`` or ``+ssc`` for TLS. User, password and database stand in the address
         (``neo4j://user:password@host/database``) or in NEO4J_USERNAME, NEO4J_PASSWORD
         and NEO4J_DATABASE.
     verify
-        Of a folder: check all of it first, see `MemoryStore.load`.
+        For a folder: verify all checksums first, see `MemoryStore.load`.
     read_only
-        Of a Ladybug file, see `LadybugStore`.
+        For a Ladybug file, see `LadybugStore`.
     id_property, name_property, text_property, options
-        Of a Neo4j, see `Neo4jStore`, whose constructor takes more.
+        For a Neo4j, see `Neo4jStore`, whose constructor takes more.
 
     Raises
     ------
     InvalidInput
-        When an option is given that what is at `where` does not have.
+        If an option does not apply to what is at `where`.
     NotAnIndex
-        When there is nothing at `where`, or something else.
+        If there is no graph at `where`.
     CorruptIndex, NewerVersion, StoreUnavailable, AccessDenied, MissingDependency
-        When it is there and cannot be opened.
+        If the graph exists but cannot be opened.
     """
     of_neo4j: dict[str, Any] = {
         "id_property": id_property,
@@ -79,25 +77,25 @@ def open_store(
     if is_ladybug(path):
         _refuse("a Ladybug file", verify=verify, **of_neo4j)
         return LadybugStore(path, read_only=read_only)
-    what = "neither a folder that graphret wrote nor the file of a Ladybug database"
-    raise NotAnIndex(f"{path}: {what if path.exists() else 'no such file or folder'}")
+    problem = "neither a folder written by graphret nor a Ladybug database file"
+    raise NotAnIndex(
+        f"{path}: {problem if path.exists() else 'no such file or folder'}"
+    )
 
 
 def _refuse(place: str, **options: Any) -> None:
-    """Raise for the first option that is given, as a kind of place has none of them."""
+    """Raise for the first option that is given, because `place` takes none of them."""
     for name, value in options.items():
         if value:
-            raise InvalidInput(f"{name}: {place} has no such option")
+            raise InvalidInput(f"{name}: does not apply to {place}")
 
 
 def is_address(where: str) -> bool:
-    """Whether `where` is the address of a Neo4j; an `InvalidInput` says if it is one of
-    something else.
-    """
+    """Whether `where` is the address of a Neo4j; any other address is an error."""
     if "://" in where and not _NEO4J.match(where):
         raise InvalidInput(
-            f"{where.split(':')[0]}://…: addresses begin with bolt:// or neo4j://, +s"
-            " or +ssc for TLS"
+            f"{where.split(':')[0]}://…: expected an address that begins with bolt://"
+            " or neo4j:// (+s or +ssc for TLS)"
         )
     return "://" in where
 
@@ -113,16 +111,14 @@ def is_ladybug(path: Path) -> bool:
 def neo4j_login(
     address: str, environment: Mapping[str, str]
 ) -> tuple[str, dict[str, Any]]:
-    """Return an address without user, password and database, and these as options of a
-    `Neo4jStore`.
-    """
+    """Return the bare address, and the login as keyword arguments of `Neo4jStore`."""
     parts = urlsplit(address)
     database = unquote(parts.path.strip("/")) or environment.get("NEO4J_DATABASE", "")
     try:
-        wrong = not parts.hostname or parts.port == 0 or "/" in database
-    except ValueError:  # of the port
-        wrong = True
-    if wrong:
+        malformed = not parts.hostname or parts.port == 0 or "/" in database
+    except ValueError:  # a port that is no number
+        malformed = True
+    if malformed:
         raise InvalidInput(
             f"{parts.scheme}://…: the address is malformed: expected a host, a"
             " port and a database"
@@ -145,11 +141,11 @@ def neo4j_login(
 def _open_folder(folder: Path, verify: bool) -> MemoryStore:
     if (folder / "nodes.parquet").exists():
         raise NotAnIndex(
-            f"{folder}: holds a graph as Parquet files, which has to be imported first"
+            f"{folder}: a graph in Parquet files, which must be imported first"
         )
     kind = storage.read_current(folder)["kind"]
     if kind not in GRAPH_KINDS:
-        raise NotAnIndex(f"{folder}: holds a {kind!r} index, which has no graph")
+        raise NotAnIndex(f"{folder}: an index of kind {kind!r}, which has no graph")
     return MemoryStore(
         graph_from_bundle(storage.load(folder, kind=kind, verify=verify))
     )

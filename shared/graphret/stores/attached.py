@@ -1,6 +1,4 @@
-"""Indexes that are attached to a store: what is written to the store reaches them in
-the same step.
-"""
+"""Indexes that are attached to a store, and updated with each of its writes."""
 
 from __future__ import annotations
 
@@ -16,13 +14,11 @@ from graphret.types import Edge, Node
 
 @runtime_checkable
 class StagedIndex(Protocol):
-    """What can make a change ready and put it in force later; the indexes of
-    `graphret.search` are such.
-    """
+    """An index that prepares a change and commits it later, as in `graphret.search`."""
 
     @property
     def reads_neighbors(self) -> bool:
-        """Whether what it holds of a node depends on the node's neighbours."""
+        """Whether a node's entry depends on the node's neighbours."""
 
     def bind(self, store: Any) -> None:
         """Look neighbours up in a store from now on."""
@@ -30,26 +26,20 @@ class StagedIndex(Protocol):
     def staged(
         self, upserts: Sequence[Node], deletes: Collection[str], source: Any = None
     ) -> Callable[[], None]:
-        """Make ready a change with the store as it will be, and return what puts it in
-        force, which cannot fail.
-        """
+        """Prepare a change of the store; return its commit, which cannot fail."""
 
 
 def require_whole(is_view: bool) -> None:
-    """Raise an `InvalidInput` if an index would follow a view, or be one: writes of the
-    whole store would show.
-    """
+    """Refuse a view as the index or its store: the whole store's writes would show."""
     if is_view:
         raise InvalidInput(
-            "index: a view has no writes to follow; attach the index to the store, and"
-            " view the index"
+            "index: a view cannot be attached or attached to; attach the index to the"
+            " store, and use a view of the index"
         )
 
 
 class AttachedIndexes:
-    """Gives a store `attach` and `detach`; the store puts each of its writes into
-    `followed`.
-    """
+    """Gives a store `attach` and `detach`; the store wraps its writes in `followed`."""
 
     _followers: tuple[StagedIndex, ...] = ()
     _is_view = False
@@ -57,11 +47,11 @@ class AttachedIndexes:
     def attach(self, index: Any) -> None:
         """Keep an index in step with this store from now on.
 
-        It must hold the store's nodes as they are now, as those made by ``of_store``
-        do. What is upserted and deleted here then reaches it, and nodes whose text
-        names a neighbour that changed are read anew. A write is all or none: where an
-        index fails, its encoder being down for instance, the store and every index stay
-        as they were. What others write to the database does not reach it.
+        It must contain the store's current nodes, as indexes made by ``of_store`` do.
+        Upserts and deletes of this store then reach it, and nodes whose text names a
+        changed neighbour are indexed again. A write is all or nothing: if an index
+        fails, for example because its encoder is down, the store and every index stay
+        as they were. Writes by other programs do not reach it.
 
         Parameters
         ----------
@@ -77,7 +67,7 @@ class AttachedIndexes:
             )
         index.bind(self)
         self._followers = (
-            *(known for known in self._followers if known is not index),
+            *(follower for follower in self._followers if follower is not index),
             index,
         )
 
@@ -88,9 +78,9 @@ class AttachedIndexes:
             )
 
     def detach(self, index: Any) -> None:
-        """Let an index go; one that is not attached is ignored."""
+        """Detach an index; one that is not attached is ignored."""
         self._followers = tuple(
-            known for known in self._followers if known is not index
+            follower for follower in self._followers if follower is not index
         )
 
     @contextmanager
@@ -100,11 +90,11 @@ class AttachedIndexes:
         edges: Sequence[Edge] = (),
         deletes: Sequence[str] = (),
     ) -> Iterator[Callable[[GraphStore], None]]:
-        """Make a write of this store one of its indexes too; the state before is read
-        on entry.
+        """Apply a write of this store to its indexes too.
 
-        Yields what is to be called with the store as it will be, before the write is
-        put in force. The indexes change on leaving, but not by an error.
+        The previous state is read on entry. Yields a function to call with the store as
+        it will be, before the write is committed. The indexes change on exit, unless an
+        error was raised.
         """
         followers = self._followers
         nodes, deletes = (
@@ -113,36 +103,34 @@ class AttachedIndexes:
         )
         reading = any(index.reads_neighbors for index in followers)
         touched = _touched(self, nodes, edges, deletes) if reading else []
-        adopt: list[Callable[[], None]] = []
+        commits: list[Callable[[], None]] = []
 
         def stage(after: GraphStore) -> None:
-            adopt.clear()  # a database may try again
-            others = (
+            commits.clear()  # a database may retry
+            neighbors = (
                 [node for node in after.get(touched) if node is not None]
                 if touched
                 else []
             )
-            chosen = (
-                (index, [*nodes, *others] if index.reads_neighbors else nodes)
+            upserts_by_index = (
+                (index, [*nodes, *neighbors] if index.reads_neighbors else nodes)
                 for index in followers
             )
-            adopt.extend(
-                index.staged(some, deletes, after)
-                for index, some in chosen
-                if some or deletes
+            commits.extend(
+                index.staged(upserts, deletes, after)
+                for index, upserts in upserts_by_index
+                if upserts or deletes
             )
 
         yield stage
-        for put_in_force in adopt:
-            put_in_force()
+        for commit in commits:
+            commit()
 
 
 def _touched(
     store: Any, nodes: Sequence[Node], edges: Sequence[Edge], deletes: Sequence[str]
 ) -> list[str]:
-    """The other nodes whose text may change: a neighbour is renamed or goes, or an edge
-    comes.
-    """
+    """Return the other nodes whose text a write may change through a neighbour."""
     ids = [*(node.id for node in nodes), *deletes]
     names = {node.id: node.name for node in store.get(ids) if node is not None}
     changed = [node.id for node in nodes if names.get(node.id, node.name) != node.name]

@@ -22,19 +22,15 @@ class GraphStore(Protocol):
     """Holds nodes and edges; a store of your own derives from it.
 
     Nodes are identified by their id, edges by source, relation, target and the
-    properties ``source_row`` and ``target_row``. Writing something that is there
-    replaces it in whole.
+    properties ``source_row`` and ``target_row``. Writing an existing node or edge
+    replaces all of it.
     """
 
     def schema(self) -> GraphSchema:
-        """Return the labels, relations and properties with their counts, sampled where
-        the graph is large.
-        """
+        """Return labels, relations and properties; large graphs are sampled."""
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
-        """Return nodes by id, `None` for those that are not here; a bare string is
-        refused as no list of ids.
-        """
+        """Return nodes by id, `None` for missing ones; `ids` must not be a string."""
 
     def neighbors(
         self,
@@ -53,9 +49,9 @@ class GraphStore(Protocol):
         ids
             The nodes; unknown ids are ignored.
         relations, labels, where
-            Only edges of these relations, whose other end bears one of the labels and
-            satisfies the condition. Of an edge between two of the nodes, either end may
-            be the other one.
+            Only edges of these relations, whose other end has one of the labels and
+            satisfies the condition. For an edge between two of the nodes, either end
+            may be the other one.
         direction
             ``out``, ``in`` or ``both``, seen from the nodes.
         limit
@@ -65,70 +61,62 @@ class GraphStore(Protocol):
         Raises
         ------
         InvalidInput
-            On another direction, a limit below 1, or a string where a list of ids or
-            names is expected.
+            If the direction is unknown, the limit below 1, or a string is given in
+            place of a list of ids or names.
         """
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Add nodes and edges, or replace those of the same identity, all or none.
+        """Add nodes and edges, or replace those with the same identity, all or none.
 
         Raises
         ------
         InvalidInput
-            When a node or an edge is malformed, an id comes twice among `nodes`, or an
-            end of an edge is neither here nor among `nodes`; nothing is then written.
-            Properties are JSON.
+            If a node or an edge is malformed (properties are JSON), `nodes` has an id
+            twice, or an end of an edge is neither in the store nor among `nodes`;
+            nothing is written then.
         """
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Take nodes away, and every edge that touches them; unknown ids are ignored, a
-        bare string is refused.
+        """Delete nodes and every edge that touches them; unknown ids are ignored.
+
+        `ids` must not be a string.
         """
 
     def delete_edges(self, edges: Iterable[Edge]) -> None:
-        """Take edges away, known by source, relation, target and rows; those that are
-        not here are ignored.
-        """
+        """Delete edges by source, relation, target and rows, if they exist."""
 
     def count(self) -> tuple[int, int]:
-        """Return how many nodes and how many edges there are."""
+        """Return the number of nodes and the number of edges."""
 
     def nodes(
         self, labels: Collection[str] | None = None, where: WhereLike = None
     ) -> Iterator[list[Node]]:
-        """Go through all nodes, or those that bear one of `labels` and satisfy `where`,
-        in blocks, by id.
-        """
+        """Yield nodes with one of `labels` that satisfy `where`, in blocks, by id."""
 
     def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
-        """Go through all edges, or those of some relations, in blocks, each
-        edge once.
-        """
+        """Yield all edges, or those of some relations, once each, in blocks."""
 
     def view(self, where: WhereLike) -> GraphStore:
-        """Return the store as far as nodes satisfy `where`; nothing of the others can
-        be read through it.
+        """Return a view of the nodes that satisfy `where`, which hides all others.
 
-        A view cannot be written to, and no index can follow it: attach the index to the
-        store, and take a view of the index. It keeps the condition, as a `Where`, in
-        the attribute `restriction`: a method takes a store and an index only as views
-        of the same condition. One without that attribute counts as no view.
+        A view cannot be written to, and no index can be attached to it: attach the
+        index to the store, and take a view of the index. The view has the condition, as
+        a `Where`, in the attribute `restriction`: a method only takes a store and an
+        index that are views with the same condition. An object without that attribute
+        is not considered a view.
         """
 
     def local_graph(self) -> Graph | None:
-        """Return the graph as it is now, where it lies in this process.
+        """Return the current graph if it is in this process.
 
-        `None`, the default, is any other store: what a method needs of it is read by
-        the calls above.
+        Any other store returns `None`, the default, and is read by the calls above.
         """
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a Cypher query returned: the names of its columns, its rows, and whether a
-    row cap cut them.
-    """
+    """The result of a Cypher query: columns, rows, and whether a limit cut the rows."""
 
     columns: list[str]
     rows: list[tuple[Any, ...]]
@@ -138,14 +126,15 @@ class Rows:
         return len(self.rows)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """The rows as mappings from column to value."""
+        """Return the rows as mappings from column to value."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelBearers:
-    """A label of a database in which labels are tables, and the tables, as queries call
-    them, whose nodes may bear it.
+    """A label, and the tables whose nodes may have it, by their names in queries.
+
+    It is for databases in which labels are tables.
     """
 
     label: str
@@ -154,7 +143,7 @@ class LabelBearers:
 
 @runtime_checkable
 class CypherStore(GraphStore, Protocol):
-    """A `GraphStore` that also answers Cypher.
+    """A `GraphStore` that also runs Cypher.
 
     `dialect` is ``neo4j`` or ``ladybug``.
     """
@@ -170,28 +159,26 @@ class CypherStore(GraphStore, Protocol):
         max_rows: int | None = None,
         max_bytes: int | None = None,
     ) -> Rows:
-        """Run a query that only reads, in a read transaction.
+        """Run a read-only query in a read transaction.
 
-        The text is run as it is: only `graphret.cypher.run_checked` may be given what a
-        model wrote. A node comes back as a `Node`, a relationship as an `Edge`, a path
-        as the list of both, and anything else as a JSON value: a date as text, NaN as
-        `None`.
+        The query is not checked: run what a model wrote with
+        `graphret.cypher.run_checked`. A node is returned as a `Node`, a relationship as
+        an `Edge`, a path as the list of both, and anything else as a JSON value: a date
+        as text, NaN as `None`.
 
-        At most `max_rows` are read, none after the first `max_bytes` (of their texts,
-        about), and the database gives up after `timeout` seconds.
+        At most `max_rows` are read, and none after about `max_bytes` of text; the
+        database gives up after `timeout` seconds.
 
         Raises
         ------
         QueryRefused
-            When the database refuses the query, or the store is a view.
+            If the database refuses the query, or the store is a view.
         QueryTimeout
-            When it took longer than `timeout`.
+            If it took longer than `timeout`.
         """
 
     def id_in_cypher(self, variable: str) -> str:
-        """Return how a query writes the id of the node that a variable stands for, such
-        as ``elementId(n)``.
-        """
+        """Return a query's expression for a node's id, such as ``elementId(n)``."""
 
     def node_in_cypher(
         self,
@@ -199,8 +186,7 @@ class CypherStore(GraphStore, Protocol):
         labels: Collection[str] | None = None,
         where: WhereLike = None,
     ) -> tuple[str, str, dict[str, Any]]:
-        """Return how a query matches a node that bears one of the labels and satisfies
-        a condition.
+        """Return how a query matches a node with one of the labels and a condition.
 
         Returns
         -------
@@ -211,54 +197,50 @@ class CypherStore(GraphStore, Protocol):
         Raises
         ------
         InvalidInput
-            When the database cannot decide the condition by itself.
+            If the database cannot decide the condition by itself.
         """
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
-        """Return the kind of query that the database takes it for (``r`` only reads),
-        `None` where it names none.
+        """Return the database's type of a query (``r`` only reads), or `None`.
 
-        The query does not run, but is planned, which takes seconds where a pattern is
-        long; raises what `query` does.
+        The query is planned, which takes seconds for a long pattern, but does not run.
+        It raises the same errors as `query`.
         """
 
 
 def within(rows: Iterable[Any], max_bytes: int) -> Iterator[Any]:
-    """Go through rows as far as the first whose text, with those before, has more than
-    `max_bytes` characters.
-    """
-    taken = 0
+    """Yield rows up to the first with which their texts exceed `max_bytes`."""
+    n_characters = 0
     for row in rows:
         yield row
-        taken += len(repr(row))
-        if taken > max_bytes:
+        n_characters += len(repr(row))
+        if n_characters > max_bytes:
             return
 
 
 def as_cypher(store: Any) -> CypherStore | None:
-    """Return a store that answers Cypher as one; `None` for any other."""
+    """Return a store that runs Cypher; `None` for any other."""
     return None if getattr(store, "dialect", None) is None else store
 
 
 def require_cypher(store: Any, *, whole: bool = False) -> CypherStore:
-    """Return the store; an `InvalidInput` says that it answers no Cypher or, where it
-    must be `whole`, is a view.
-    """
+    """Return the store; refuse one that does not run Cypher, or a view if `whole`."""
     database = as_cypher(store)
     if database is None:
         raise InvalidInput(
-            f"store: {type(store).__name__} answers no Cypher; LadybugStore and"
-            " Neo4jStore do"
+            "store: expected one that runs Cypher, such as LadybugStore or Neo4jStore,"
+            f" got {type(store).__name__}"
         )
     if whole and restriction_of(store) is not None:
         raise InvalidInput(
-            "store: it is a view of a database, and a query could read past it"
+            "store: expected a database, got a view of one, which a query could read"
+            " past"
         )
     return database
 
 
 def require_direction(direction: str) -> None:
-    """Raise an `InvalidInput` if it is no direction."""
+    """Refuse an unknown direction."""
     if direction not in ("out", "in", "both"):
         raise InvalidInput(
             f"direction: expected 'out', 'in' or 'both', got {direction!r}"
@@ -266,9 +248,7 @@ def require_direction(direction: str) -> None:
 
 
 def require_limit(limit: int | None) -> int | None:
-    """Return the limit, and raise an `InvalidInput` if it is not `None` or a whole
-    number of at least 1.
-    """
+    """Return the limit; refuse anything but `None` or a whole number of at least 1."""
     if limit is not None and (
         isinstance(limit, bool) or not isinstance(limit, int) or limit < 1
     ):
@@ -281,9 +261,7 @@ def require_limit(limit: int | None) -> int | None:
 def require_seconds(
     what: str, seconds: float | None, *, zero: bool = False
 ) -> float | None:
-    """Return a number of seconds, and raise an `InvalidInput` if it is neither `None`
-    nor above zero.
-    """
+    """Return a number of seconds; refuse anything but `None` or a number above zero."""
     if (
         seconds is None
         or (isinstance(seconds, int | float) and 0 < seconds < math.inf)
@@ -294,19 +272,15 @@ def require_seconds(
 
 
 def require_ids(ids: Iterable[str], what: str = "ids") -> list[str]:
-    """Return ids or names as a list, and raise an `InvalidInput` on a string, which is
-    no list, or on what is none.
-    """
+    """Return ids or names as a list; refuse a single string or other types."""
     listed = (
         None if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
     )
-    if listed is None or not all(isinstance(one, str) for one in listed):
+    if listed is None or not all(isinstance(item, str) for item in listed):
         raise InvalidInput(f"{what}: expected a list of strings, got {ids!r}")
     return listed
 
 
 def require_names(what: str, names: Collection[str] | None) -> list[str] | None:
-    """Return distinct names in order, and raise an `InvalidInput` as `require_ids`
-    does.
-    """
+    """Return distinct names in order; refuse what `require_ids` refuses."""
     return None if names is None else sorted({*require_ids(names, what)})

@@ -1,6 +1,4 @@
-"""How ``where=`` becomes Cypher: each condition on one field is written, with its
-values as parameters.
-"""
+"""How ``where=`` becomes Cypher, with the values as parameters."""
 
 from __future__ import annotations
 
@@ -17,10 +15,9 @@ _EXACT = 2**53
 
 
 class Conditions(ABC):
-    """Writes conditions on the node that is `variable`, with the meaning that
-    `Where.matches` has of it.
+    """Writes conditions on the node `variable`, with the meaning of `Where.matches`.
 
-    What is written is true or false, never null, which would turn under *not*.
+    An expression is true or false, but never null, which would stay null under *not*.
     """
 
     def __init__(self, variable: str, prefix: str = "where") -> None:
@@ -28,26 +25,24 @@ class Conditions(ABC):
         self.parameters: dict[str, Any] = {}
 
     def write(self, where: Where | None) -> tuple[str, Where | None]:
-        """Return an expression that is true where the condition is, and what
-        `Where.matches` has still to decide.
-        """
+        """Return a condition's expression, and what remains for `Where.matches`."""
         if where is None:
             return "true", None
         if where.operator not in ("$and", "$or", "$not"):
             written = self._leaf(where)
             return ("true", where) if written is None else (written, None)
         parts = [self.write(child) for child in where.children]
-        left = [rest for _, rest in parts if rest is not None]
+        remaining = [rest for _, rest in parts if rest is not None]
         if where.operator == "$and":
             rest = (
                 None
-                if not left
-                else left[0]
-                if len(left) == 1
-                else Where("$and", children=tuple(left))
+                if not remaining
+                else remaining[0]
+                if len(remaining) == 1
+                else Where("$and", children=tuple(remaining))
             )
             return "(" + " AND ".join(written for written, _ in parts) + ")", rest
-        if left:  # of an alternative that is half written nothing can be said
+        if remaining:  # a partly written alternative decides nothing
             return "true", where
         if where.operator == "$or":
             return "(" + " OR ".join(written for written, _ in parts) + ")", None
@@ -60,44 +55,48 @@ class Conditions(ABC):
         return f"${key}"
 
     @abstractmethod
-    def bears(self, labels: Sequence[str] | None) -> str:
-        """Write that the node bears one of the labels, or any, in brackets."""
+    def has_label(self, labels: Sequence[str] | None) -> str:
+        """Write that the node has one of the labels, or any, in brackets."""
 
     @abstractmethod
     def value(self, where: Where) -> tuple[str, Any] | None:
-        """Return what stands for the field of a condition and its type; `None` where
-        the database cannot say it.
+        """Return the expression of a condition's field and its type, or `None`.
+
+        `None` means that the database cannot express it.
         """
 
     @abstractmethod
     def compared(
         self, op: str, operands: Sequence[Any], value: str, kind: Any
     ) -> str | None:
-        """Write a comparison by ``$eq``, ``$in``, ``$contains``, ``$icontains`` or one
-        of `SIGNS`, in brackets.
+        """Write a comparison in brackets.
+
+        `op` is ``$eq``, ``$in``, ``$contains``, ``$icontains`` or one of `SIGNS`.
         """
 
     def _leaf(self, where: Where) -> str | None:
-        """Write a condition on one field; `None` where the database cannot say it
-        exactly.
-        """
+        """Write a condition on one field, or `None` if Cypher cannot express it."""
         op, operand = where.operator, where.value
         negated, op = op in ("$ne", "$nin"), {"$ne": "$eq", "$nin": "$in"}.get(op, op)
         operands = [
-            one for one in (operand if op == "$in" else (operand,)) if one is not None
+            item
+            for item in (operand if op == "$in" else (operand,))
+            if item is not None
         ]
         if where.field == "label":
             if op in SIGNS:
                 raise InvalidInput(f"where: {op} does not apply to labels")
-            labels = [one for one in operands if isinstance(one, str) and is_text(one)]
-            found = self.bears(None if op == "$exists" else labels)
-            return f"NOT {found}" if negated or operand is False else found
+            labels = [
+                item for item in operands if isinstance(item, str) and is_text(item)
+            ]
+            has_label = self.has_label(None if op == "$exists" else labels)
+            return f"NOT {has_label}" if negated or operand is False else has_label
         place = self.value(where)
         if place is None:
             return None
         if op == "$exists" or (
             op == "$eq" and operand is None
-        ):  # nothing that is there equals null
+        ):  # no existing value equals null
             return (
                 "true" if negated else f"{place[0]} IS {'NOT ' if operand else ''}NULL"
             )
@@ -112,20 +111,19 @@ class Conditions(ABC):
         return f"NOT {written}" if written and negated else written
 
 
-def require_decided(left: Where | None) -> None:
-    """Raise an `InvalidInput` where something of a condition is left that the database
-    does not decide by itself.
-    """
-    if left is not None:
+def require_decided(remaining: Where | None) -> None:
+    """Refuse a condition of which a part remains that the database cannot decide."""
+    if remaining is not None:
         raise InvalidInput(
-            "where: only what the database itself decides is asked here, not"
-            f" {left.to_dict()}"
+            "where: expected a condition that the database itself decides, got"
+            f" {remaining.to_dict()}"
         )
 
 
 def _is_exact(value: Any) -> bool:
-    """Whether equality with a value means in Cypher what it means here: JSON's scalars,
-    and lists of one kind.
+    """Whether equality with a value means the same in Cypher as in graphret.
+
+    It does for JSON's scalars, and for lists of one kind.
     """
     if isinstance(value, tuple):
         return len(
@@ -137,5 +135,5 @@ def _is_exact(value: Any) -> bool:
 
 
 def is_text(value: str) -> bool:
-    """Whether a database takes a string as it is."""
+    """Whether a database stores a string unchanged."""
     return "\0" not in value and value.encode(errors="replace").decode() == value

@@ -1,6 +1,4 @@
-"""What stores in databases have in common: views, what they check of a call, and writes
-that indexes follow.
-"""
+"""The base of stores in databases: views, argument checks, and writes with indexes."""
 
 from __future__ import annotations
 
@@ -27,15 +25,15 @@ from graphret.types import Edge, EdgeKey, Node
 from graphret.validation import checked_nodes, require_edge, require_properties
 from graphret.where import Where, WhereLike, both
 
-#: So many edges of a node are read at first where the database cannot decide a
-#: condition and a limit is given, and four times as many where too few of them fit.
+#: Edges of a node that are read first if there is a limit and the database cannot
+#: decide the condition; if too few of them fit, four times as many are read.
 FIRST_READ = 1_000
 
 
 class DatabaseStore(AttachedIndexes, GraphStore, ABC):
-    """A `CypherStore` in a database; a subclass says how it is read, written and asked.
+    """A `CypherStore` in a database; subclasses define reads, writes and queries.
 
-    A view is a copy with a condition, the scope: it cannot be written to, answers no
+    A view is a copy with a condition, the scope: it cannot be written to, does not run
     Cypher and closes nothing.
     """
 
@@ -44,9 +42,7 @@ class DatabaseStore(AttachedIndexes, GraphStore, ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Close the database, which a view leaves to its store; a second call does
-        nothing.
-        """
+        """Close the database, unless this is a view; a second call does nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +57,7 @@ class DatabaseStore(AttachedIndexes, GraphStore, ABC):
         )
 
     def _copy(self, **changed: Any) -> Self:
-        """Return another store on the same database, which no index follows."""
+        """Return another store on the same database, without attached indexes."""
         other = object.__new__(type(self))
         other.__dict__ |= {
             **self.__dict__,
@@ -72,13 +68,12 @@ class DatabaseStore(AttachedIndexes, GraphStore, ABC):
         return other
 
     def view(self, where: WhereLike) -> Self:
-        """Return the store as far as nodes satisfy `where`; it answers no free Cypher
-        and cannot be written to.
+        """Return a view of the nodes that satisfy `where`, for reading without Cypher.
 
         Raises
         ------
         InvalidInput
-            When the database cannot decide the condition by itself.
+            If the database cannot decide the condition by itself.
         """
         view = self._copy(_scope=both(self._scope, Where.parse(where)), _is_view=True)
         with view._reading():
@@ -86,38 +81,34 @@ class DatabaseStore(AttachedIndexes, GraphStore, ABC):
 
     @property
     def restriction(self) -> Where | None:
-        """The condition of the view that this is; `None` where it is none."""
+        """The condition of a view; `None` if this is not a view."""
         return self._scope
 
     # reading
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[Any]:
-        """Give the graph to one call: it has `get`, `neighbors`, `count` and
-        `node_in_cypher`.
-        """
+        """Yield the graph to one call, with `get`, `neighbors` and so on."""
 
     @abstractmethod
     def _nodes(self, where: Where | None) -> Iterator[list[Node]]:
-        """Go through the nodes that satisfy a condition as far as the database decides
-        it, in blocks, by id.
-        """
+        """Yield nodes in blocks, by id, as far as the database decides `where`."""
 
     @abstractmethod
     def _edges(self, relations: list[str] | None) -> Iterator[list[Edge]]:
-        """Go through the edges of some relations, in blocks."""
+        """Yield the edges of some relations, in blocks."""
 
     def count(self) -> tuple[int, int]:
-        """Return how many nodes and how many edges there are."""
+        """Return the number of nodes and the number of edges."""
         with self._reading() as graph:
             return graph.count()  # type: ignore[no-any-return]
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
-        """Return nodes by id, `None` for those that are not here."""
-        wanted = require_ids(ids)
+        """Return nodes by id, `None` for missing ones."""
+        node_ids = require_ids(ids)
         with self._reading() as graph:
-            found = graph.get(wanted)
-        return [found.get(node_id) for node_id in wanted]
+            by_id = graph.get(node_ids)
+        return [by_id.get(node_id) for node_id in node_ids]
 
     def neighbors(
         self,
@@ -131,22 +122,25 @@ class DatabaseStore(AttachedIndexes, GraphStore, ABC):
     ) -> list[Edge]:
         """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
         require_direction(direction)
-        wanted, other, types = (
+        anchors, end_condition, types = (
             require_ids(ids),
             condition(labels, where),
             require_names("relations", relations),
         )
         require_limit(limit)
-        if not wanted or types == []:
+        if not anchors or types == []:
             return []
         with self._reading() as graph:
-            if other is None or graph.node_in_cypher("n", other)[-1] is None:
-                return graph.neighbors(wanted, types, other, direction, limit)  # type: ignore[no-any-return]
+            if (
+                end_condition is None
+                or graph.node_in_cypher("n", end_condition)[-1] is None
+            ):
+                return graph.neighbors(anchors, types, end_condition, direction, limit)  # type: ignore[no-any-return]
             block = None if limit is None else max(limit, FIRST_READ)
             while True:
-                read = graph.neighbors(wanted, types, None, direction, block)
+                read = graph.neighbors(anchors, types, None, direction, block)
                 fitting, enough = _heaviest_fitting(
-                    read, graph, wanted, other, direction, limit, block
+                    read, graph, anchors, end_condition, direction, limit, block
                 )
                 if enough or block is None:
                     return fitting
@@ -155,20 +149,20 @@ class DatabaseStore(AttachedIndexes, GraphStore, ABC):
     def nodes(
         self, labels: Collection[str] | None = None, where: WhereLike = None
     ) -> Iterator[list[Node]]:
-        """Go through all nodes, or those that bear one of `labels` and satisfy `where`,
-        in blocks, by id.
-        """
-        other = condition(labels, where)
+        """Yield nodes with one of `labels` that satisfy `where`, in blocks, by id."""
+        node_condition = condition(labels, where)
         blocks = (
-            [node for node in block if other is None or other.matches(node)]
-            for block in self._nodes(other)
+            [
+                node
+                for node in block
+                if node_condition is None or node_condition.matches(node)
+            ]
+            for block in self._nodes(node_condition)
         )
         return filter(None, blocks)
 
     def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
-        """Go through all edges, or those of some relations, in blocks, each
-        edge once.
-        """
+        """Yield all edges, or those of some relations, once each, in blocks."""
         types = require_names("relations", relations)
         return iter(()) if types == [] else self._edges(types)
 
@@ -180,15 +174,15 @@ class DatabaseStore(AttachedIndexes, GraphStore, ABC):
     ) -> tuple[str, str, dict[str, Any]]:
         """Return how a query matches nodes; see `CypherStore.node_in_cypher`."""
         with self._reading() as graph:
-            pattern, written, parameters, left = graph.node_in_cypher(
+            pattern, written, parameters, remaining = graph.node_in_cypher(
                 variable, condition(labels, where)
             )
-        require_decided(left)
+        require_decided(remaining)
         return pattern, written, parameters
 
     @abstractmethod
     def _run(self, cypher: str, parameters: Any, **limits: Any) -> Rows:
-        """Run a query that only reads, in a read transaction."""
+        """Run a read-only query in a read transaction."""
 
     def query(
         self,
@@ -199,21 +193,17 @@ class DatabaseStore(AttachedIndexes, GraphStore, ABC):
         max_rows: int | None = None,
         max_bytes: int | None = None,
     ) -> Rows:
-        """Run a query that only reads, in a read transaction; see
-        `CypherStore.query`.
-        """
+        """Run a read-only query in a read transaction; see `CypherStore.query`."""
         self._require_query(timeout, max_rows, max_bytes)
         return self._run(
             cypher, parameters, timeout=timeout, max_rows=max_rows, max_bytes=max_bytes
         )
 
     def _require_query(self, timeout: float | None, *caps: int | None) -> None:
-        """Raise an `InvalidInput` or a `QueryRefused` if free Cypher cannot be run
-        within such limits, or at all.
-        """
+        """Refuse a query on a view, or with malformed limits."""
         if self._is_view:
             raise QueryRefused(
-                "a view answers no free Cypher, which could read past it"
+                "a view does not run Cypher, because a query could read past it"
             )
         require_seconds("timeout", timeout, zero=True)
         for cap in caps:
@@ -223,41 +213,34 @@ class DatabaseStore(AttachedIndexes, GraphStore, ABC):
 
     @abstractmethod
     def _write(self, work: Callable[[Any], None], **written: Any) -> None:
-        """Write in one transaction; `work` is given what has `upsert`, `delete` and
-        `delete_edges`.
-        """
+        """Run `work` in one transaction; its argument has `upsert`, `delete` etc."""
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Add nodes and edges, or replace those of the same identity, all or none; see
-        `GraphStore.upsert`.
+        """Add or replace nodes and edges, all or none; see `GraphStore.upsert`.
 
-        It is one transaction, whose size the memory of the database bounds: write
+        It is one transaction, which must fit into the memory of the database: write
         millions of nodes in several calls.
         """
         self._require_writable()
-        fresh, linked = distinct_nodes(nodes), distinct_edges(edges)
-        if fresh or linked:
+        new_nodes, new_edges = distinct_nodes(nodes), distinct_edges(edges)
+        if new_nodes or new_edges:
             self._write(
-                methodcaller("upsert", fresh, linked),
-                nodes=[*fresh.values()],
-                edges=[*linked.values()],
+                methodcaller("upsert", new_nodes, new_edges),
+                nodes=[*new_nodes.values()],
+                edges=[*new_edges.values()],
             )
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Take nodes away, and every edge that touches them; unknown ids are
-        ignored.
-        """
+        """Delete nodes and every edge that touches them; unknown ids are ignored."""
         self._require_writable()
-        if gone := list(dict.fromkeys(require_ids(ids))):
-            self._write(methodcaller("delete", gone), deletes=gone)
+        if node_ids := list(dict.fromkeys(require_ids(ids))):
+            self._write(methodcaller("delete", node_ids), deletes=node_ids)
 
     def delete_edges(self, edges: Iterable[Edge]) -> None:
-        """Take edges away, known by source, relation, target and rows; those that are
-        not there are ignored.
-        """
+        """Delete edges by source, relation, target and rows, if they exist."""
         self._require_writable()
-        if gone := distinct_edges(edges):
-            self._write(methodcaller("delete_edges", gone), edges=[*gone.values()])
+        if by_key := distinct_edges(edges):
+            self._write(methodcaller("delete_edges", by_key), edges=[*by_key.values()])
 
 
 def _heaviest_fitting(
@@ -271,8 +254,8 @@ def _heaviest_fitting(
 ) -> tuple[list[Edge], bool]:
     """Return the heaviest edges of each anchor whose other end satisfies a condition.
 
-    Of each anchor at most `block` edges were read, the heaviest; the second result says
-    whether no more need be.
+    The `block` heaviest edges of each anchor were read; the second result says whether
+    that was enough.
     """
     touching: dict[str, dict[int, list[str]]] = {anchor: {} for anchor in anchors}
     for place, edge in enumerate(edges):
@@ -284,40 +267,42 @@ def _heaviest_fitting(
     fitting = {node.id for node in graph.get(ids).values() if where.matches(node)}
     chosen: set[int] = set()
     enough = True
-    for others in touching.values():
-        # an edge to another anchor may have been read as one of that
-        heaviest = sorted(others, key=lambda place: (-edges[place].weight, place))
+    for far_ends in touching.values():
+        # an edge between two anchors may have been read for the other one
+        heaviest = sorted(far_ends, key=lambda place: (-edges[place].weight, place))
         heaviest = heaviest[:block]
-        kept = [place for place in heaviest if not fitting.isdisjoint(others[place])]
-        chosen.update(kept[:limit])
+        fitting_places = [
+            place for place in heaviest if not fitting.isdisjoint(far_ends[place])
+        ]
+        chosen.update(fitting_places[:limit])
         complete = block is None or len(heaviest) < block
-        enough = enough and (complete or (limit is not None and len(kept) >= limit))
+        enough = enough and (
+            complete or (limit is not None and len(fitting_places) >= limit)
+        )
     return [edges[place] for place in sorted(chosen)], enough
 
 
 def condition(labels: Collection[str] | None, where: WhereLike) -> Where | None:
-    """Return the condition of bearing one of some labels, and another."""
-    wanted, other = require_names("labels", labels), Where.parse(where)
+    """Return the condition of having one of some labels, joined with another."""
+    label_names, parsed = require_names("labels", labels), Where.parse(where)
     return (
-        other if wanted is None else both(Where("$in", "label", tuple(wanted)), other)
+        parsed
+        if label_names is None
+        else both(Where("$in", "label", tuple(label_names)), parsed)
     )
 
 
 def distinct_nodes(nodes: Iterable[Node]) -> dict[str, Node]:
-    """Return nodes by id; an `InvalidInput` names one that is malformed, or an id that
-    comes twice.
-    """
-    found: dict[str, Node] = {}
+    """Return nodes by id; refuse a malformed node or a duplicated id."""
+    by_id: dict[str, Node] = {}
     for node in checked_nodes(nodes):
         require_properties(node.properties, f"node {node.id!r}")
-        if node.id in found:
-            raise InvalidInput(f"node {node.id!r}: the id comes twice")
-        found[node.id] = node
-    return found
+        if node.id in by_id:
+            raise InvalidInput(f"node {node.id!r}: expected distinct ids, got it twice")
+        by_id[node.id] = node
+    return by_id
 
 
 def distinct_edges(edges: Iterable[Edge]) -> dict[EdgeKey, Edge]:
-    """Return edges by what identifies them, the last of each; an `InvalidInput` names
-    one that is malformed.
-    """
+    """Return edges by identity, the last of each; refuse a malformed one."""
     return {edge.identity: edge for edge in edges if require_edge(edge)}

@@ -95,7 +95,7 @@ def require_profiling(store: Any) -> ProfilingStore:
     database = require_cypher(store, whole=True)
     if not isinstance(database, ProfilingStore):
         raise InvalidInput(
-            f"store: {type(store).__name__} does not say how it answers a query;"
-            " LadybugStore and Neo4jStore do"
+            "store: expected one that says how it answers a query, such as"
+            f" LadybugStore or Neo4jStore, got {type(store).__name__}"
         )
     return database

@@ -99,7 +99,7 @@ _CONDITIONS: dict[str, list[Any]] = {
 }
 #: Conditions of every kind, over the properties of `random_graph`.
 CONDITIONS: list[dict[str, Any]] = [
-    {name: one} for name, some in _CONDITIONS.items() for one in some
+    {name: operand} for name, operands in _CONDITIONS.items() for operand in operands
 ]
 
 
@@ -120,24 +120,32 @@ def random_graph(
             "active": rng.random() < 0.5,
             "name": rng.choice(["inner", "outer"]),
         }
-        kept = {key: value for key, value in properties.items() if rng.random() < 0.7}
+        node_properties = {
+            key: value for key, value in properties.items() if rng.random() < 0.7
+        }
         labels = rng.choice(
             [("Person",), ("Film",), ("Person", "Actor"), ("Actor", "Person"), ("Tag",)]
         )
         nodes.append(
-            Node(f"n{i}", labels, f"name {i}", rng.choice(["", f"text of {i}"]), kept)
+            Node(
+                f"n{i}",
+                labels,
+                f"name {i}",
+                rng.choice(["", f"text of {i}"]),
+                node_properties,
+            )
         )
-    found: dict[tuple[Any, ...], Edge] = {}
+    edges: dict[tuple[Any, ...], Edge] = {}
     for _ in range(n_edges):
         source, target = rng.choice(nodes).id, rng.choice(nodes).id
         relation = rng.choice(["KNOWS", "LIKES", "MADE"])
         rows = {"source_row": rng.randint(0, 2)} if rng.random() < 0.2 else {}
         about = {"since": rng.randint(1990, 2020)} if rng.random() < 0.5 else {}
         weight = rng.choice([0.25, 0.5, 1.0, 1.0, 2.0])
-        found[source, relation, target, rows.get("source_row")] = Edge(
+        edges[source, relation, target, rows.get("source_row")] = Edge(
             source, relation, target, weight, rows | about
         )
-    return nodes, list(found.values())
+    return nodes, list(edges.values())
 
 
 #: The place of an edge in the order that stores keep.
@@ -168,7 +176,7 @@ def expected_neighbors(
 
     chosen: set[int] = set()
     for anchor in dict.fromkeys(i for i in ids if i in by_id):
-        own = [
+        touching = [
             i
             for i, edge in enumerate(edges)
             if (relations is None or edge.relation in relations)
@@ -177,8 +185,8 @@ def expected_neighbors(
                 or (direction != "out" and edge.target == anchor and fits(edge.source))
             )
         ]
-        own.sort(key=lambda i: (-edges[i].weight, edge_key(edges[i])))
-        chosen.update(own[:limit])
+        touching.sort(key=lambda i: (-edges[i].weight, edge_key(edges[i])))
+        chosen.update(touching[:limit])
     return sorted((edges[i] for i in chosen), key=edge_key)
 
 
@@ -209,20 +217,22 @@ def check_schema(
         t for t in relations if t[1] not in doubtful
     }
     for label in counted.keys() - schema.sampled_properties:
-        own = {key for node in nodes if label in node.labels for key in node.properties}
+        present = {
+            key for node in nodes if label in node.labels for key in node.properties
+        }
         assert (
-            own - {"name"} <= schema.properties.get(label, {}).keys()
+            present - {"name"} <= schema.properties.get(label, {}).keys()
         )  # a store may call that one otherwise
     for relation in {
         edge.relation for edge in edges
     } - schema.sampled_relation_properties:
-        own = {
+        present = {
             key
             for edge in edges
             if edge.relation == relation
             for key in edge.properties
         } - set(_ROWS)
-        assert own <= schema.relation_properties.get(relation, {}).keys()
+        assert present <= schema.relation_properties.get(relation, {}).keys()
 
 
 def all_nodes(store: GraphStore, **options: Any) -> list[Node]:

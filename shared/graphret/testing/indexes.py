@@ -100,33 +100,34 @@ class TextIndexSuite:
 
     @pytest.fixture
     def make(self) -> MakeIndex:
-        raise NotImplementedError("derive from the suite and say how an index is made")
+        raise NotImplementedError("derive from the suite and override the fixture make")
 
     @pytest.fixture
     def index(self, make: MakeIndex) -> TextIndex:
         return make(NODES)
 
     def assert_alike(
-        self, one: TextIndex, other: TextIndex, query: str, **filters: Any
+        self, first: TextIndex, second: TextIndex, query: str, **filters: Any
     ) -> None:
         """Two indexes of the same nodes find the same, with the same scores if their
         statistics are exact.
         """
-        both = (index.search(query, 999, **filters) for index in (one, other))
-        found, expected = (
-            dict(zip(match.ids, match.scores.tolist(), strict=True)) for match in both
+        results = (index.search(query, 999, **filters) for index in (first, second))
+        scores, expected = (
+            dict(zip(match.ids, match.scores.tolist(), strict=True))
+            for match in results
         )
         if self.exact_statistics:
-            assert found == {
+            assert scores == {
                 id_: pytest.approx(score, rel=1e-4, abs=1e-5)
                 for id_, score in expected.items()
             }
-            best = one.search(query, 5, **filters).scores
+            best = first.search(query, 5, **filters).scores
             np.testing.assert_allclose(
-                best, list(found.values())[:5], rtol=1e-4, atol=1e-5
+                best, list(scores.values())[:5], rtol=1e-4, atol=1e-5
             )
         else:
-            assert {id_: score > 0 for id_, score in found.items()} == {
+            assert {id_: score > 0 for id_, score in scores.items()} == {
                 i: score > 0 for i, score in expected.items()
             }
 
@@ -151,9 +152,9 @@ class TextIndexSuite:
             "0",
         ]
         nodes = random_nodes(5)
-        one, other = make(nodes), make(nodes[::-1])
-        assert [found.ids for found in one.search(QUERIES, 10)] == [
-            found.ids for found in other.search(QUERIES, 10)
+        in_order, reversed_ = make(nodes), make(nodes[::-1])
+        assert [match.ids for match in in_order.search(QUERIES, 10)] == [
+            match.ids for match in reversed_.search(QUERIES, 10)
         ]
 
     def test_k_come_back_where_k_qualify(self, make: MakeIndex) -> None:
@@ -167,15 +168,15 @@ class TextIndexSuite:
         ]
         for query in (*QUERIES, "words that occur nowhere", ""):
             assert len(set(index.search(query, 999).ids)) == 300
-            found = index.search(query, 5, labels=["Dish"], where={"rank": 7})
-            assert len(set(found.ids)) == 5
+            match = index.search(query, 5, labels=["Dish"], where={"rank": 7})
+            assert len(set(match.ids)) == 5
             assert (
                 sorted(index.search(query, 300, labels=["Dish"], where={"rank": 7}).ids)
                 == rare
             )
             best = [i for i in index.search(query, 300).ids if i in rare][:5]
             assert sorted(index.score(query, best)) == pytest.approx(
-                sorted(found.scores), rel=1e-4, abs=1e-5
+                sorted(match.scores), rel=1e-4, abs=1e-5
             )
 
     def test_filters_limit_what_is_found(self, index: TextIndex) -> None:
@@ -188,10 +189,10 @@ class TextIndexSuite:
             "n6": {"where": {"rank": {"$exists": False}}},
             "n3": {"labels": ["Drink"], "where": {"tenant": "a"}},
         }.items():
-            found = index.search("apple", 9, **filters)  # type: ignore[arg-type]
-            assert set(found.ids) == set(ids.split())
+            match = index.search("apple", 9, **filters)  # type: ignore[arg-type]
+            assert set(match.ids) == set(ids.split())
             np.testing.assert_allclose(
-                found.scores, index.score("apple", found.ids), rtol=1e-4, atol=1e-6
+                match.scores, index.score("apple", match.ids), rtol=1e-4, atol=1e-6
             )
 
     def test_given_nodes_are_scored_in_their_order_and_a_batch_as_its_queries(
@@ -199,16 +200,16 @@ class TextIndexSuite:
     ) -> None:
         ids = [node.id for node in NODES]
         rows = index.score(QUERIES, ids)
-        for one, row, query in zip(
+        for batched, row, query in zip(
             index.search(QUERIES, 4), rows, QUERIES, strict=True
         ):
-            alone, found = index.search(query, 4), index.search(query, len(NODES))
-            assert one.ids == alone.ids
-            np.testing.assert_array_equal(one.scores, alone.scores)
+            alone, match = index.search(query, 4), index.search(query, len(NODES))
+            assert batched.ids == alone.ids
+            np.testing.assert_array_equal(batched.scores, alone.scores)
             np.testing.assert_array_equal(row, index.score(query, ids))
             np.testing.assert_allclose(
-                index.score(query, found.ids[::-1]),
-                found.scores[::-1],
+                index.score(query, match.ids[::-1]),
+                match.scores[::-1],
                 rtol=1e-4,
                 atol=1e-6,
             )
@@ -259,11 +260,11 @@ class TextIndexSuite:
         index = make(nodes)
         index.search(QUERIES, 3)  # what is remembered must not show either
         view = index.view(where)
-        seen = sorted(index.search("apple", 99, where=where).ids)
-        alone = make([node for node in nodes if node.id in seen])
+        visible = sorted(index.search("apple", 99, where=where).ids)
+        alone = make([node for node in nodes if node.id in visible])
         for changed in (False, True):
             if changed:
-                index.delete([node.id for node in nodes if node.id not in seen][::2])
+                index.delete([node.id for node in nodes if node.id not in visible][::2])
                 index.upsert(
                     [
                         Node(
@@ -276,11 +277,14 @@ class TextIndexSuite:
                     ]
                 )
             for query in QUERIES:
-                for one in (view, index.view(where)):
-                    self.assert_alike(one, alone, query)
+                for view_ in (view, index.view(where)):
+                    self.assert_alike(view_, alone, query)
                     if self.exact_statistics:
                         np.testing.assert_allclose(
-                            one.score(query, seen), alone.score(query, seen), 1e-4, 1e-5
+                            view_.score(query, visible),
+                            alone.score(query, visible),
+                            1e-4,
+                            1e-5,
                         )
 
     def test_a_view_knows_nothing_of_the_others(self, index: TextIndex) -> None:
@@ -298,21 +302,21 @@ class TextIndexSuite:
     def test_what_is_malformed_is_refused_by_name_and_changes_nothing(
         self, index: TextIndex
     ) -> None:
-        before = [found.ids for found in index.search(QUERIES, 6)]
-        one: Any = index
+        before = [match.ids for match in index.search(QUERIES, 6)]
+        untyped: Any = index
         anything: Any = Node
         acts: dict[str, Callable[[], object]] = {
-            "k:": lambda: one.search("apple", 0),
-            "k: ": lambda: one.search("apple", 1.5),
-            "query": lambda: one.search([7], 3),
-            "'nobody'": lambda: one.score("apple", ["n1", "nobody"]),
-            "where": lambda: one.search("apple", 3, where={"rank": {"$above": 3}}),
-            "labels": lambda: one.search("apple", 3, labels="Dish"),
-            "'n10'": lambda: one.upsert(
+            "k:": lambda: untyped.search("apple", 0),
+            "k: ": lambda: untyped.search("apple", 1.5),
+            "query": lambda: untyped.search([7], 3),
+            "'nobody'": lambda: untyped.score("apple", ["n1", "nobody"]),
+            "where": lambda: untyped.search("apple", 3, where={"rank": {"$above": 3}}),
+            "labels": lambda: untyped.search("apple", 3, labels="Dish"),
+            "'n10'": lambda: untyped.upsert(
                 [Node("n9", name="apple apple"), anything("n10", name=7)]
             ),
         }
-        for named, act in acts.items():
-            with pytest.raises(InvalidInput, match=named):
+        for name, act in acts.items():
+            with pytest.raises(InvalidInput, match=name):
                 act()
-        assert [found.ids for found in index.search(QUERIES, 6)] == before
+        assert [match.ids for match in index.search(QUERIES, 6)] == before

@@ -181,11 +181,11 @@ class OpenAIServer(ThreadingHTTPServer):
                 param=name,
             )
         if callable(self._script):
-            given = self._script(request)
+            behaviour = self._script(request)
         else:
             with self.lock:
-                given = next(self._script, self._default)
-        return text(given) if isinstance(given, str) else given
+                behaviour = next(self._script, self._default)
+        return text(behaviour) if isinstance(behaviour, str) else behaviour
 
 
 def _problem(request: Request) -> str | None:
@@ -287,13 +287,13 @@ def _completion(behaviour: Behaviour, request: Request) -> bytes:
     about = {"id": "chatcmpl-scripted", "created": 0, "model": "scripted"}
     end = {"index": 0, "finish_reason": behaviour.finish_reason}
     if not request.body.get("stream"):
-        whole = {
+        arguments = {
             **about,
             "object": "chat.completion",
             "choices": [{**end, "message": message}],
             "usage": usage,
         }
-        return json.dumps(whole).encode()
+        return json.dumps(arguments).encode()
     calls = message.pop(
         "tool_calls", ()
     )  # one a chunk, as the real API has it: LlamaIndex's client reads no more

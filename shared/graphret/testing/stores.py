@@ -49,7 +49,9 @@ class GraphStoreSuite:
 
     @pytest.fixture
     def store(self) -> Iterator[GraphStore]:
-        raise NotImplementedError("derive from the suite and give it a store")
+        raise NotImplementedError(
+            "derive from the suite and override the fixture store"
+        )
 
     @pytest.fixture
     def filled(self, store: GraphStore) -> GraphStore:
@@ -190,13 +192,16 @@ class GraphStoreSuite:
             Edge("x", "R", "x", 1.0, {"source_row": -1}),
         ]
         wrong += [
-            one
-            for own in NO_JSON
-            for one in (Node("x", properties=own), Edge("x", "R", "x", 1.0, own))
+            item
+            for properties in NO_JSON
+            for item in (
+                Node("x", properties=properties),
+                Edge("x", "R", "x", 1.0, properties),
+            )
         ]
-        for one in wrong:
+        for item in wrong:
             nodes, edges = (
-                ([one], []) if isinstance(one, Node) else ([Node("x")], [one])
+                ([item], []) if isinstance(item, Node) else ([Node("x")], [item])
             )
             with pytest.raises(InvalidInput, match=r"(?s)node|edge"):
                 filled.upsert([Node("fine"), *nodes], edges)
@@ -247,8 +252,8 @@ class GraphStoreSuite:
         store.upsert([nodes[0]])
         assert store.neighbors([nodes[0].id]) == []
         assert "Stale" not in {label for label, n in store.schema().labels.items() if n}
-        kept = [node for node in nodes if node.id not in gone or node is nodes[0]]
-        assert all_nodes(store) == sorted(kept, key=lambda node: node.id)
+        remaining = [node for node in nodes if node.id not in gone or node is nodes[0]]
+        assert all_nodes(store) == sorted(remaining, key=lambda node: node.id)
         kept_edges = [
             edge
             for edge in edges
@@ -282,8 +287,8 @@ class GraphStoreSuite:
             Node("c", ("Thing",), properties={"x": 3}),
         )
         store.upsert([a, c], [Edge("a", "R", "c", 1.0, {"p": None, "q": 0.0})])
-        [found] = store.get(["a"])
-        assert found in (a, replace(a, properties={"y": 1}))
+        [stored] = store.get(["a"])
+        assert stored in (a, replace(a, properties={"y": 1}))
         for condition, ids in (
             ({"x": None}, ["a"]),
             ({"x": {"$ne": 3}}, ["a"]),
@@ -436,23 +441,23 @@ class CypherStoreSuite(GraphStoreSuite):
     """What every `CypherStore` does besides."""
 
     def test_a_query_returns_columns_and_rows(self, filled: Any) -> None:
-        found = filled.query(
+        result = filled.query(
             "MATCH (p:Person) WHERE p.born < $year RETURN p.name AS name, p.born AS"
             " born ORDER BY born",
             {"year": 1900},
         )
-        assert found.rows == [("Charles Babbage", 1791), ("Ada Lovelace", 1815)]
-        assert found.to_dicts()[0] == {"name": "Charles Babbage", "born": 1791}
-        found = filled.query(
+        assert result.rows == [("Charles Babbage", 1791), ("Ada Lovelace", 1815)]
+        assert result.to_dicts()[0] == {"name": "Charles Babbage", "born": 1791}
+        result = filled.query(
             "MATCH (p)-[r:WROTE]->(t) RETURN p, r, t, date('2020-02-29'), [p.born,"
             " 0.5], null"
         )
-        assert found.rows == [
+        assert result.rows == [
             (NODES[0], EDGES[0], NODES[3], "2020-02-29", [1815, 0.5], None)
         ]
         for n in (100, 7):
-            found = filled.query(f"UNWIND range(1, {n}) AS i RETURN i", max_rows=7)
-            assert ([row[0] for row in found.rows], found.truncated) == (
+            result = filled.query(f"UNWIND range(1, {n}) AS i RETURN i", max_rows=7)
+            assert ([row[0] for row in result.rows], result.truncated) == (
                 [*range(1, 8)],
                 n > 7,
             )

@@ -1,6 +1,4 @@
-"""Candidate queries of questions, with their hits and sizes, in the layout that
-GraphRAFT published (section 4.2).
-"""
+"""Candidate queries of questions in GraphRAFT's published layout (section 4.2)."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ _FIELDS = ("question", "answer_ids", "cypher_queries", "hits", "num_results")
 
 
 def read_records(path: str | Path) -> list[dict[str, Any]]:
-    """Read questions with their candidate queries and the paths of these; an
-    `InvalidInput` names a malformed line.
-    """
+    """Read questions with candidate queries and their paths; refuse malformed lines."""
     return [
         record | {"paths": [_path(query) for query in record["cypher_queries"]]}
         for record in read_queries(path)
@@ -35,9 +31,7 @@ def read_records(path: str | Path) -> list[dict[str, Any]]:
 
 
 def read_queries(path: str | Path) -> list[dict[str, Any]]:
-    """Read questions with their candidate queries, whatever these are; an
-    `InvalidInput` names a malformed line.
-    """
+    """Read questions with any candidate queries; refuse malformed lines."""
     records = []
     for where, record in json_lines(path):
         if not isinstance(record, dict) or not record.keys() >= {*_FIELDS}:
@@ -58,24 +52,24 @@ def read_queries(path: str | Path) -> list[dict[str, Any]]:
 def candidates_of(record: Mapping[str, Any]) -> list[Candidate]:
     """Return a question's queries as writers rank them."""
     return [
-        Candidate((), {}, *one)
-        for one in zip(record["cypher_queries"], record["num_results"], strict=True)
+        Candidate((), {}, *query_and_size)
+        for query_and_size in zip(
+            record["cypher_queries"], record["num_results"], strict=True
+        )
     ]
 
 
 def best_of(record: Mapping[str, Any]) -> int:
-    """Return the place of a question's best query: it has most hits, then the fewest
-    results.
-    """
+    """Return the index of the best query: the most hits, then the fewest results."""
     hits, results = record["hits"], record["num_results"]
     return min(range(len(hits)), key=lambda i: (-hits[i], results[i]))
 
 
 def _path(query: str) -> tuple[str, tuple[Hop, ...]]:
-    """The name that a query begins with, and the path from there, of several that meet
-    the first.
+    """Return the name that a query begins with, and the path from there.
 
-    Queries have no direction: labels in their order stand for one.
+    If several paths meet, it is the first. Queries have no direction: the order of
+    labels stands for it.
     """
     begin = _BEGIN.match(query)
     if begin is None or not (steps := _STEP.findall(begin[3])):
@@ -99,9 +93,7 @@ def path_space(records: Sequence[Mapping[str, Any]]) -> PathSpace:
 
 
 def choice_of(record: Mapping[str, Any], space: PathSpace) -> PathChoice:
-    """Return the candidates of a record as a scorer sees them: the best has most hits,
-    then the fewest results.
-    """
+    """Return the candidates of a record as a scorer sees them, with the best one."""
     words, _, facts = fits(record["question"], record["paths"], space)
     facts[:, 1] = np.log10(np.asarray(record["num_results"]) + 1)
     return PathChoice(

@@ -1,6 +1,4 @@
-"""What GraphRAFT's reasoner is trained on: labelled questions with what their queries
-found, and the right choice (section 4.3).
-"""
+"""Training data for GraphRAFT's reasoner: found nodes and the correct choice (4.3)."""
 
 from __future__ import annotations
 
@@ -23,8 +21,9 @@ from graphret.types import Hit
 
 @dataclass
 class ConversationReport:
-    """How many questions there are, of how many queries find anything, and of how many
-    a right answer among what a model is shown, which a reasoner is trained on.
+    """Counts of questions, of those with results, and of those to train on.
+
+    The last have a correct answer among the results that the model is shown.
     """
 
     questions: int = 0
@@ -39,22 +38,21 @@ def write_conversations(
     *,
     progress: Progress = lambda done, of: None,
 ) -> ConversationReport:
-    """Write for each question the conversation in which the right nodes are chosen of
-    those that the best queries, a beam of the writer, found.
+    """Write for each question the conversation with the correct choice of its results.
 
-    Each line is ``{"question", "found", "messages"}``; there are no messages where no
-    right answer was shown, and `train_reasoner` leaves such a question out. A file that
-    is there is gone on with: its questions are not asked again.
+    Each line is ``{"question", "found", "messages"}``; there are no messages if no
+    correct answer was shown, and `train_reasoner` leaves such a question out. An
+    existing file is continued: its questions are not asked again.
 
     Parameters
     ----------
     raft
-        Whose queries are run, up to where its reasoner would choose.
+        It runs the best queries, a beam of its writer; its reasoner is not asked.
 
     Raises
     ------
     InvalidInput
-        When the file holds what this does not write.
+        If the file contains anything else.
     """
     path, report = Path(out), ConversationReport()
     done: dict[str, Any] = {}
@@ -82,7 +80,7 @@ def write_conversations(
 
 
 def _found(raft: GraphRAFT, query: str) -> Generator[Any, Any, list[Hit]]:
-    """Return what the best queries find, which is what a reasoner is given."""
+    """Return the results of the best queries, as the reasoner gets them."""
     trace = Trace()
     entities = yield from raft.entities(query, trace)
     candidates = yield from raft.candidates(entities, trace)

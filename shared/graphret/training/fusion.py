@@ -1,6 +1,4 @@
-"""Choosing GRASP's fusion on labelled questions: the paper's grids, searched whole
-(section 3.2, appendix A).
-"""
+"""Tuning GRASP's fusion on labelled questions by the paper's grids (3.2, A)."""
 
 from __future__ import annotations
 
@@ -48,9 +46,7 @@ _SHOWN = ("hit@1", "hit@5", "recall@20", "mrr")
 
 @dataclass(frozen=True)
 class FusionCase:
-    """A question as fusion sees it: the two ranked lists, what the plan signals, and
-    the right answers.
-    """
+    """A question for fusion: two ranked lists, the plan's signals, and the answers."""
 
     plan: Sequence[str]
     text: Sequence[str]
@@ -58,9 +54,7 @@ class FusionCase:
     gold: frozenset[str]
 
     def ranked(self, weights: Sequence[float], rrf_k: float) -> list[str]:
-        """Return the ids of both lists by their weighted reciprocal ranks, ties
-        by id.
-        """
+        """Return the ids of both lists by weighted reciprocal ranks, ties by id."""
         scores: dict[str, float] = {}
         for ids, weight in zip((self.plan, self.text), weights, strict=True):
             for rank, node in enumerate(ids, 1):
@@ -74,14 +68,12 @@ def cases_of(
     *,
     progress: Progress = lambda done, of: None,
 ) -> list[FusionCase]:
-    """Ask both stages once a question; everything else of tuning is arithmetic over
-    their lists.
-    """
-    found = []
+    """Ask both stages each question once; tuning only needs their lists."""
+    cases = []
     for number, question in enumerate(questions, 1):
         plan = grasp.plan.retrieve(question.text, grasp.settings.depth)
         text = grasp.text.retrieve(question.text, grasp.settings.depth)
-        found.append(
+        cases.append(
             FusionCase(
                 plan.ids,
                 [hit.id for hit in text if not hit.fill],
@@ -90,19 +82,18 @@ def cases_of(
             )
         )
         progress(number, len(questions))
-    return found
+    return cases
 
 
 def tune_fusion(
     cases: Sequence[FusionCase], default: GraspSettings | None = None
 ) -> tuple[GraspSettings, dict[str, dict[str, float]]]:
-    """Choose the weights, static or dynamic, and the constant of the fusion by Hit@1,
-    then MRR, in cross-validation.
+    """Choose static or dynamic weights and the fusion's constant by cross-validation.
 
-    Returned are the settings, the default where nothing is better, and the metrics in
-    percent, of ``default``, of the ``static`` and the ``dynamic`` weights that were
-    searched and of what is ``tuned``, on folds that they were not chosen on. An
-    `InvalidInput` says that there are fewer than ten questions.
+    The criterion is Hit@1, then MRR. Returns the settings (the default if nothing is
+    better), and the metrics in percent of the ``default``, the ``static`` and
+    ``dynamic`` weights, and the ``tuned`` settings, on folds that they were not chosen
+    on. Fewer than ten questions are an `InvalidInput`.
     """
     default = default or GraspSettings()
     grid = [
@@ -126,8 +117,10 @@ def rerank_cases_of(
     *,
     progress: Progress = lambda done, of: None,
 ) -> list[FusionCase]:
-    """Ask both stages, fused as the settings say, and a reranker once a question: the
-    reranked order is the case's ``plan``, the fused one its ``text``.
+    """Ask both stages and a reranker each question once.
+
+    The reranked order is the case's ``plan``, and the order fused by the settings its
+    ``text``.
     """
     depth = settings.rerank_depth
     fused_stages = Fuse(
@@ -136,12 +129,12 @@ def rerank_cases_of(
         rrf_k=settings.rrf_k,
         depth=settings.depth,
     )
-    judged = Rerank(fused_stages, reranker, depth=depth, weight=1.0, rrf_k=1.0)
-    found = []
+    rerank = Rerank(fused_stages, reranker, depth=depth, weight=1.0, rrf_k=1.0)
+    cases = []
     for number, question in enumerate(questions, 1):
-        reranked = judged.retrieve(question.text, depth)
+        reranked = rerank.retrieve(question.text, depth)
         fused = sorted(reranked.hits, key=lambda hit: hit.evidence[-1].rank or 0)
-        found.append(
+        cases.append(
             FusionCase(
                 reranked.ids,
                 [hit.id for hit in fused],
@@ -150,15 +143,13 @@ def rerank_cases_of(
             )
         )
         progress(number, len(questions))
-    return found
+    return cases
 
 
 def tune_reranking(
     cases: Sequence[FusionCase], default: GraspSettings
 ) -> tuple[GraspSettings, dict[str, dict[str, float]]]:
-    """Choose the reranker's weight and the constant of its fusion as `tune_fusion`
-    chooses static ones, on the same grid (section 3.3; figure A2).
-    """
+    """Choose the reranker's weight and constant like static ones (3.3, figure A2)."""
     before = replace(
         default, weights=StaticWeights(default.rerank_weight), rrf_k=default.rerank_k
     )
@@ -180,7 +171,7 @@ def tune_reranking(
 def _static_search(
     cases: Sequence[FusionCase], grid: Sequence[GraspSettings]
 ) -> Search:
-    """Return what chooses of the grid of static weights the middle of the best."""
+    """Return the search for the middle of the best static weights."""
     hits = np.stack([_values(cases, settings)[:, 0] for settings in grid], axis=1)
 
     def best(rows: NDArray[np.intp]) -> GraspSettings:
@@ -234,8 +225,8 @@ class _DynamicGrid:
                 sums[cell] += self.value[row]
         best_of = [_best_cells(sums[:, :, place]) for place in range(len(DYNAMIC_K))]
         totals = [
-            total + found
-            for total, (found, *_) in zip(without_plan, best_of, strict=True)
+            total + best_value
+            for total, (best_value, *_) in zip(without_plan, best_of, strict=True)
         ]
         place = int(np.argmax(np.round(totals, 9)))
         _, buckets, risks = best_of[place]
@@ -245,8 +236,10 @@ class _DynamicGrid:
         self, rrf_k: float, buckets: Sequence[int], risks: Sequence[int]
     ) -> GraspSettings:
         weights = DynamicWeights(
-            tuple(each[at] for each, at in zip(BUCKET_WEIGHTS, buckets, strict=True)),
-            tuple(each[at] for each, at in zip(RISK_WEIGHTS, risks, strict=True)),
+            tuple(
+                options[at] for options, at in zip(BUCKET_WEIGHTS, buckets, strict=True)
+            ),
+            tuple(options[at] for options, at in zip(RISK_WEIGHTS, risks, strict=True)),
         )
         return replace(self.default, weights=weights, rrf_k=float(rrf_k))
 
@@ -254,8 +247,9 @@ class _DynamicGrid:
 def _best_cells(
     sums: NDArray[np.float64],
 ) -> tuple[float, Sequence[int], Sequence[int]]:
-    """Return the highest value of the grid, and the places of its bucket and risk
-    weights; `sums` is by bucket, risk level, bucket weight and risk weight.
+    """Return the highest value of the grid, with its bucket and risk weights' places.
+
+    `sums` is by bucket, risk level, bucket weight and risk weight.
     """
     by_bucket = []
     for bucket, weights in zip(sums, BUCKET_WEIGHTS, strict=True):
@@ -275,15 +269,13 @@ def _best_cells(
 
 
 def _value(case: FusionCase, weights: Sequence[float], rrf_k: float) -> float:
-    """Return Hit@1, and a thousandth of the reciprocal rank that tells equal ones
-    apart.
-    """
+    """Return Hit@1, plus a thousandth of the reciprocal rank to break ties."""
     first = _first_right(case, case.ranked(weights, rrf_k))
     return (first == 1) + 1e-3 / first
 
 
 def _first_right(case: FusionCase, ranked: Sequence[str]) -> float:
-    """Return the rank of the first right answer, infinite where there is none."""
+    """Return the rank of the first correct answer, or infinity."""
     return next(
         (float(rank) for rank, node in enumerate(ranked, 1) if node in case.gold),
         np.inf,
@@ -293,14 +285,14 @@ def _first_right(case: FusionCase, ranked: Sequence[str]) -> float:
 def _values(
     cases: Sequence[FusionCase], settings: GraspSettings
 ) -> NDArray[np.float64]:
-    """The metrics of each question, ``(n, 4)``."""
+    """Return the metrics of each question, ``(n, 4)``."""
 
     def of(case: FusionCase) -> tuple[float, ...]:
         ranked = case.ranked(
             settings.weights([case.signals, Signals()]), settings.rrf_k
         )
         first = _first_right(case, ranked)
-        found = len(case.gold.intersection(ranked[:20]))
-        return first == 1, first <= 5, found / len(case.gold), 1 / first
+        n_found = len(case.gold.intersection(ranked[:20]))
+        return first == 1, first <= 5, n_found / len(case.gold), 1 / first
 
     return np.asarray([of(case) for case in cases])

@@ -127,7 +127,9 @@ def fine_tune(
     """
     _require_two("examples are needed", examples)
     if (Path(out) / SETTINGS).exists():
-        raise InvalidInput(f"{out}: there is a trained model; name another folder")
+        raise InvalidInput(
+            f"{out}: it already contains a trained model; choose another folder"
+        )
     checkpoints = _checkpoints_of(Path(out), examples, tuning)
     try:
         from peft import get_peft_model
@@ -165,9 +167,9 @@ def fine_tune(
     )
 
 
-def _require_two(needed: str, given: Sequence[Any]) -> None:
-    if len(given) < 2:
-        raise InvalidInput(f"data: at least two {needed}, not {len(given)}")
+def _require_two(needed: str, examples: Sequence[Any]) -> None:
+    if len(examples) < 2:
+        raise InvalidInput(f"data: expected at least two {needed}, got {len(examples)}")
 
 
 def _trainer(
@@ -222,8 +224,8 @@ def _checkpoints_of(
     record = checkpoints / "run.json"
     if record.exists() and record.read_text("utf-8") != training:
         raise InvalidInput(
-            f"{checkpoints}: of a training with other data or settings; name another"
-            " folder"
+            f"{checkpoints}: they belong to a training with other data or settings;"
+            " choose another folder"
         )
     record.write_text(training, "utf-8")
     return checkpoints
@@ -362,9 +364,13 @@ def save(
         f"| {name} | {value} |"
         for name, value in {**asdict(tuning), **tuned.counts}.items()
     ]
-    steps = sorted({int(one["step"]) for one in tuned.curve})
+    steps = sorted({int(measurement["step"]) for measurement in tuned.curve})
     losses = {
-        key: {one["step"]: f"{one[key]:.4f}" for one in tuned.curve if key in one}
+        key: {
+            measurement["step"]: f"{measurement[key]:.4f}"
+            for measurement in tuned.curve
+            if key in measurement
+        }
         for key in ("loss", "eval_loss")
     }
     curve = [

@@ -96,7 +96,9 @@ class WrittenTurns:
                 learned = [len(example.prompt)]
             else:
                 turns = list(example.messages)
-                learned = [i for i, one in enumerate(turns) if one.role == "assistant"]
+                learned = [
+                    i for i, turn in enumerate(turns) if turn.role == "assistant"
+                ]
             rows += _rows_of(tokenizer, turns, learned, max_tokens)
         return rows
 

@@ -1,6 +1,4 @@
-"""Learning which paths of relations questions mean, from questions and answers alone
-(GraphRAFT, section 4.2).
-"""
+"""Learning which relation paths questions mean (GraphRAFT, section 4.2)."""
 
 from __future__ import annotations
 
@@ -25,8 +23,8 @@ from graphret.planning.scorer import (
 )
 from graphret.training.questions import LabelledQuestion
 
-#: Questions that are learned of at most, and paths whose ends are compared with the
-#: answers of each.
+#: The most questions to train on, and the most paths per question whose ends are
+#: compared with the answers.
 TRAINED, TRIED = 3_000, 40
 #: Questions that a word, or two in a row, must be in; how far weights are held back;
 #: and rounds of fitting at most.
@@ -60,10 +58,10 @@ class PathChoice:
 def train_paths(
     planner: PathPlanner, questions: Sequence[LabelledQuestion], seed: int = 0
 ) -> PathScorer:
-    """Learn which paths questions mean from nothing but the ids of their right answers.
+    """Learn which paths questions mean, only from the ids of their correct answers.
 
-    Of the paths around a question's names that whose ends are the right answers most of
-    all (by F1) is the right one. At most 3,000 questions are read, drawn at random.
+    Of the paths around a question's names, the one whose ends match the answers best
+    (by F1) is the correct one. At most 3,000 questions are used, drawn at random.
 
     Parameters
     ----------
@@ -73,54 +71,67 @@ def train_paths(
     Raises
     ------
     InvalidInput
-        When no question has a right answer at the end of a path.
+        If no question has a correct answer at the end of a path.
     """
     drawn = random.Random(seed).sample(list(questions), min(len(questions), TRAINED))
     return fit_scorer(
-        [choice for one in drawn if (choice := _choice(planner, one)) is not None]
+        [
+            choice
+            for question in drawn
+            if (choice := _choice(planner, question)) is not None
+        ]
     )
 
 
 def _choice(planner: PathPlanner, question: LabelledQuestion) -> PathChoice | None:
-    """The paths around the name of a question from which a path leads to its answers,
-    and which that is.
-    """
+    """Return the paths around the name that leads to the answers, and the best path."""
     right = [
         node for node in planner.store.get(sorted(question.gold)) if node is not None
     ]
     kinds = {label for node in right for label in node.labels or ("",)}
     around, best = planner.around(question.text, None), (0.0, 0, 0)
     empty: set[tuple[int, int]] = set()
-    for number, one in enumerate(around):
+    for number, entity_paths in enumerate(around):
         likely = [
-            i for i, (_, path) in enumerate(one.candidates) if path[-1].label in kinds
+            i
+            for i, (_, path) in enumerate(entity_paths.candidates)
+            if path[-1].label in kinds
         ][:TRIED]
         for i in likely:
-            ends = one.grounded.ends(one.candidates[i].path)
-            share = 2 * len(question.gold & ends) / (len(ends) + len(question.gold))
+            reached = entity_paths.grounded.ends(entity_paths.candidates[i].path)
+            share = (
+                2 * len(question.gold & reached) / (len(reached) + len(question.gold))
+            )
             best = max(best, (share, -number, -i))
-            empty |= set() if ends else {(number, i)}
+            empty |= set() if reached else {(number, i)}
     share, number, i = best[0], -best[1], -best[2]
     if not share:
         return None
-    kept = [
+    indices = [
         j for j in range(len(around[number].candidates)) if (number, j) not in empty
     ]
-    chosen = [around[number].candidates[j] for j in kept]
+    chosen = [around[number].candidates[j] for j in indices]
     facts = np.pad(
-        np.asarray([[one.cost] for one in chosen]), ((0, 0), (0, len(UNTRAINED) - 1))
+        np.asarray([[candidate.cost] for candidate in chosen]),
+        ((0, 0), (0, len(UNTRAINED) - 1)),
     )
     words = masked(
-        question.text, [(one.mention.start, one.mention.end) for one in around]
+        question.text,
+        [
+            (entity_paths.mention.start, entity_paths.mention.end)
+            for entity_paths in around
+        ],
     )
-    return PathChoice(words, [one.path for one in chosen], facts, kept.index(i))
+    return PathChoice(
+        words, [candidate.path for candidate in chosen], facts, indices.index(i)
+    )
 
 
 def fit_scorer(choices: Sequence[PathChoice]) -> PathScorer:
-    """Return the scorer that gives the right paths the most weight (softmax)."""
+    """Return the scorer that gives the correct paths the most weight (softmax)."""
     if not choices:
         raise InvalidInput(
-            "questions: none of them has a right answer at the end of a path"
+            "questions: expected a correct answer at the end of a path, found none"
         )
     words = _frequent_words(choices)
     paths = list(dict.fromkeys(path for choice in choices for path in choice.paths))

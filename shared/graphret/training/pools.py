@@ -1,6 +1,4 @@
-"""Pools of candidates of labelled questions: what a reranker is trained on (GRASP,
-section 3.3).
-"""
+"""Pools of candidates for labelled questions, to train a reranker (GRASP, 3.3)."""
 
 from __future__ import annotations
 
@@ -20,8 +18,9 @@ from graphret.training.tuned import Progress
 
 @dataclass
 class PoolReport:
-    """How many questions there are, how many have a right answer in their pool, and
-    one and a wrong candidate, of which a reranker can learn.
+    """Counts of questions, of those with a correct answer, and of those to train on.
+
+    The last also have a wrong candidate.
     """
 
     questions: int = 0
@@ -39,31 +38,30 @@ def collect_pools(
     negatives: int = 30,
     progress: Progress = lambda done, of: None,
 ) -> PoolReport:
-    """Write the texts of what a retriever finds for each question to a file: all right
-    answers among the best, and the highest ranked others, which are the hardest.
+    """Write the texts of each question's correct and hardest wrong hits to a file.
 
-    Each line is ``{"question", "positives": [texts], "negatives": [texts]}``. A file
-    that is there is gone on with: its questions are not asked again.
+    The wrong ones are those ranked highest. Each line is ``{"question", "positives":
+    [texts], "negatives": [texts]}``. An existing file is continued: its questions are
+    not asked again.
 
     Parameters
     ----------
     retriever
-        Whose hits are to be reranked.
+        The retriever whose hits will be reranked.
     text
-        How hits become text: that of the reranker, by default as `CausalReranker` has
-        it.
+        How hits become text: as in the reranker, by default as `CausalReranker` does.
     depth, negatives
-        How many hits are looked at, and how many wrong ones are kept (section 3.3: 100
-        and 30).
+        The number of hits to read, and of wrong ones to keep (section 3.3: 100 and 30).
 
     Raises
     ------
     InvalidInput
-        When the file holds what this does not write, or a line that was cut off; the
-        line is named.
+        If the file contains anything else, or a truncated line, which is named.
     """
     path, report = Path(out), PoolReport()
-    done = {one.question: one for one in read_pools(path)} if path.exists() else {}
+    done = (
+        {group.question: group for group in read_pools(path)} if path.exists() else {}
+    )
     reading = text or HitText(labelled=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
@@ -95,17 +93,22 @@ def _pool(
 
 
 def read_pools(path: str | Path) -> list[CandidateGroup]:
-    """Read what `collect_pools` wrote; an `InvalidInput` names a malformed line."""
+    """Read the pools that `collect_pools` wrote; refuse malformed lines."""
     return [_read(record, where) for where, record in json_lines(path)]
 
 
 def _read(record: Any, where: str) -> CandidateGroup:
     fields = record if isinstance(record, dict) else {}
     lists = [fields.get("positives"), fields.get("negatives")]
-    texts = [text for one in lists if isinstance(one, list) for text in one]
+    texts = [
+        text
+        for texts_of_kind in lists
+        if isinstance(texts_of_kind, list)
+        for text in texts_of_kind
+    ]
     if (
         not isinstance(fields.get("question"), str)
-        or not all(isinstance(one, list) for one in lists)
+        or not all(isinstance(texts_of_kind, list) for texts_of_kind in lists)
         or not all(isinstance(text, str) for text in texts)
     ):
         raise InvalidInput(

@@ -1,6 +1,4 @@
-"""Questions and answers become questions and queries: of the candidates of each the
-best (GraphRAFT, section 4.1).
-"""
+"""The best query for each question, from questions and answers (GraphRAFT, 4.1)."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ from graphret.training.questions import LabelledQuestion, json_lines
 
 @dataclass
 class SynthesisReport:
-    """How many questions there are, how many have candidates, one with an answer, and
-    one that is good enough.
-    """
+    """Counts of questions, and of those with candidates, answers, a good query."""
 
     questions: int = 0
     candidates: int = 0
@@ -37,14 +33,13 @@ def synthesize(
     precision: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> SynthesisReport:
-    """Write the best query of each question, and all candidates with their hits and
-    sizes, to a file.
+    """Write each question's best query and all candidates, with hits and sizes.
 
-    Each line is a question in the layout that GraphRAFT published: ``question,
-    answer_ids, predicted_entities, cypher_queries, hits, num_results``, the queries
-    with the most hits first, then those with the fewest results, and the ``best`` of
-    them; `None` where none has a hit, or none is good enough, which a writer is not
-    trained on. A file that is there is gone on with: its questions are not asked again.
+    Each line is a question in GraphRAFT's published layout: ``question, answer_ids,
+    predicted_entities, cypher_queries, hits, num_results``, queries ordered by most
+    hits, then fewest results, and the ``best`` of them. It is `None` if no query has a
+    hit or is good enough; such questions are not used to train a writer. An existing
+    file is continued: its questions are not asked again.
 
     Parameters
     ----------
@@ -54,16 +49,14 @@ def synthesize(
         Finds what a question names, such as ``partial(mentioned_entities, planner)`` of
         `graphret.graphraft.entities`.
     recall, precision
-        The least share of the answers that the best query finds, and of answers among
-        what it finds.
+        The minimum recall and precision of a question's best query.
     progress
-        Told how many of how many questions are done.
+        Called with the number of finished questions, and of all questions.
 
     Raises
     ------
     InvalidInput
-        When the file holds what this does not write, or a line that was cut off; the
-        line is named.
+        If the file contains anything else, or a truncated line, which is named.
     """
     path, report = Path(out), SynthesisReport()
     done = {}
@@ -73,18 +66,19 @@ def synthesize(
             or not {"question", "hits", "best"} <= record.keys()
         ):
             raise InvalidInput(
-                f"{where}: no line of train queries: it lacks question, hits or best"
+                f"{where}: expected a line of train queries, with question, hits and"
+                " best"
             )
         done[record["question"]] = record
     with path.open("a", encoding="utf-8") as file:
-        for nth, one in enumerate(questions):
-            if one.text not in done:
-                done[one.text] = record = _record(
-                    finder, entities(one.text), one, recall, precision
+        for nth, question in enumerate(questions):
+            if question.text not in done:
+                done[question.text] = record = _record(
+                    finder, entities(question.text), question, recall, precision
                 )
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
                 file.flush()
-            record = done[one.text]
+            record = done[question.text]
             report.questions += 1
             report.candidates += bool(record["hits"])
             report.answerable += any(record["hits"])
@@ -103,28 +97,32 @@ def _record(
 ) -> dict[str, Any]:
     ranked = sorted(
         finder.find(entities, question.gold),
-        key=lambda one: (-(one.hits or 0), one.size, one.text),
+        key=lambda candidate: (-(candidate.hits or 0), candidate.size, candidate.text),
     )
     return {
         "question": question.text,
         "answer_ids": sorted(question.gold),
-        "predicted_entities": [one.name for one in entities],
-        "cypher_queries": [one.query for one in ranked],
-        "hits": [one.hits for one in ranked],
-        "num_results": [one.size for one in ranked],
+        "predicted_entities": [candidate.name for candidate in entities],
+        "cypher_queries": [candidate.query for candidate in ranked],
+        "hits": [candidate.hits for candidate in ranked],
+        "num_results": [candidate.size for candidate in ranked],
         "best": next(
-            (one.query for one in ranked if _good(one, question, recall, precision)),
+            (
+                candidate.query
+                for candidate in ranked
+                if _good(candidate, question, recall, precision)
+            ),
             None,
         ),
     }
 
 
 def _good(
-    one: Candidate, question: LabelledQuestion, recall: float, precision: float
+    candidate: Candidate, question: LabelledQuestion, recall: float, precision: float
 ) -> bool:
-    hits = one.hits or 0
+    hits = candidate.hits or 0
     return (
         hits > 0
         and hits >= recall * len(question.gold)
-        and hits >= precision * one.size
+        and hits >= precision * candidate.size
     )

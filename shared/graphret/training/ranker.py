@@ -1,6 +1,4 @@
-"""Training a ranking of candidates on labelled questions: LambdaMART over what coverage
-finds out.
-"""
+"""Training a ranking on labelled questions: LambdaMART over coverage's features."""
 
 from __future__ import annotations
 
@@ -48,9 +46,7 @@ _ROUNDS = 80  # and fewer of less than 240 questions
 
 @dataclass(frozen=True)
 class _RankingCase:
-    """A question: what the model is told of its first candidates, which they are, and
-    which nodes each answer is.
-    """
+    """A question: features and positions of its candidates, and each answer's nodes."""
 
     rows: NDArray[np.float64]
     scores: NDArray[Any]
@@ -59,7 +55,7 @@ class _RankingCase:
 
     @property
     def right(self) -> NDArray[np.bool_]:
-        """Which candidates are answers."""
+        """The candidates that are answers."""
         return np.isin(self.positions, np.concatenate(self.gold))
 
 
@@ -71,10 +67,10 @@ def train_ranking(
     depth: int = 150,
     progress: Progress = lambda done, of: None,
 ) -> tuple[LearnedRanking | None, dict[str, dict[str, float]]]:
-    """Train a ranking, and return it, where it beats the one below in cross-validation,
-    and the metrics in percent.
+    """Train a ranking; return it, or `None` if no better, and the metrics in percent.
 
-    ``graph.ranking = trained`` makes it the graph's, which `SageGraph.save` keeps.
+    Cross-validation decides. ``graph.ranking = trained`` makes it the graph's ranking,
+    which `SageGraph.save` stores.
 
     Parameters
     ----------
@@ -89,7 +85,7 @@ def train_ranking(
     Raises
     ------
     InvalidInput
-        When there are fewer than ten questions, or an answer is not in the graph.
+        If there are fewer than ten questions, or an answer is not in the graph.
     """
     try:
         import lightgbm
@@ -163,16 +159,16 @@ def _lightgbm_data(cases: Sequence[_RankingCase], weight: float) -> Any:
 
 
 def _values(case: _RankingCase, ranking: LearnedRanking | None) -> NDArray[np.float64]:
-    """The metrics of a question under a ranking, or as its candidates came."""
+    """Return a question's metrics under a ranking, or for the candidates' own order."""
     scores = (
         -np.arange(len(case.rows))
         if ranking is None
         else ranking.scores(case.rows, case.scores)
     )
     first = case.positions[np.argsort(-scores, kind="stable")]
-    found = np.stack([np.isin(first, nodes) for nodes in case.gold])
-    recall = [found[:, :k].any(axis=1).mean() for k in SHOWN_AT]
-    right = np.flatnonzero(found.any(axis=0))
+    is_answer = np.stack([np.isin(first, nodes) for nodes in case.gold])
+    recall = [is_answer[:, :k].any(axis=1).mean() for k in SHOWN_AT]
+    right = np.flatnonzero(is_answer.any(axis=0))
     hit, rank = (right[0] == 0, 1 / (1 + right[0])) if len(right) else (0.0, 0.0)
     return np.asarray([np.mean(recall), *recall, hit, rank])
 
@@ -180,14 +176,13 @@ def _values(case: _RankingCase, ranking: LearnedRanking | None) -> NDArray[np.fl
 def _answers_of(
     state: SageState, questions: Sequence[LabelledQuestion]
 ) -> dict[str, NDArray[np.int64]]:
-    """Return the nodes that are each answer; an `InvalidInput` names one that the graph
-    does not have.
-    """
+    """Return the nodes of each answer; refuse one that is not in the graph."""
     nodes = state.nodes_of(set().union(*(question.gold for question in questions)))
-    if unknown := [answer for answer, own in nodes.items() if not own]:
+    if unknown := [answer for answer, node_ids in nodes.items() if not node_ids]:
         raise InvalidInput(
             f"{unknown[0]!r}: the graph has no such document, table, record or node"
         )
     return {
-        answer: state.graph.nodes.find(sorted(own)) for answer, own in nodes.items()
+        answer: state.graph.nodes.find(sorted(node_ids))
+        for answer, node_ids in nodes.items()
     }

@@ -83,24 +83,24 @@ def train_reranker(
     InvalidInput, MissingDependency, ModelError
         As `fine_tune`, and for a malformed line.
     """
-    pools = [one for one in read_pools(data) if one.positives and one.negatives]
+    pools = [pool for pool in read_pools(data) if pool.positives and pool.negatives]
     random.Random(tuning.seed).shuffle(pools)
     pools = pools[:limit]
-    kept_apart, learned = _divided(pools, test)
+    held_out, learned = _divided(pools, test)
     objective = partial(RightCandidate, size=group, judgement=judgement)
     tuned = fine_tune(learned, out, tuning, progress, objective)
     purpose = (
         "Judges whether a node answers a question, by the probability of a yes:"
         " `graphret.rerank.CausalReranker`."
     )
-    asked = {"judgement": asdict(judgement), "max_tokens": tuning.max_tokens}
-    save(tuned, out, data, purpose, asked)
-    if not kept_apart:
+    judged_by = {"judgement": asdict(judgement), "max_tokens": tuning.max_tokens}
+    save(tuned, out, data, purpose, judged_by)
+    if not held_out:
         return TrainedReranker(tuned, {})
     longest = tuning.max_tokens
     metrics = {
         name: pool_metrics(
-            CausalReranker(model, judgement=judgement, max_tokens=longest), kept_apart
+            CausalReranker(model, judgement=judgement, max_tokens=longest), held_out
         )
         for name, model in (("untrained", tuning.model), ("trained", out))
     }
@@ -113,7 +113,10 @@ def _divided(
     """Return the pools that are kept apart, and those that are learned of."""
     n_apart = round(share * len(pools))
     if share and not n_apart:
-        raise InvalidInput(f"test: {share} of {len(pools)} questions is not one")
+        raise InvalidInput(
+            f"test: expected a share of at least one question, got {share} of"
+            f" {len(pools)}"
+        )
     return list(pools[:n_apart]), list(pools[n_apart:])
 
 

@@ -1,6 +1,4 @@
-"""Distilling an exploring agent: a teacher's trajectories are collected, and a student
-learns every turn of them (ARK, sections 3.3 and 4.3).
-"""
+"""Distilling an exploring agent from a teacher's trajectories (ARK, 3.3 and 4.3)."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ RUNS, TEMPERATURE, QUESTIONS = 3, 0.7, 6_000
 
 @dataclass
 class TrajectoryReport:
-    """How many questions there are, how many trajectories of them, and how many of
-    these ended because the agent was finished.
-    """
+    """Counts of questions, of trajectories, and of those that the agent finished."""
 
     questions: int = 0
     trajectories: int = 0
@@ -47,10 +43,10 @@ class TrajectoryReport:
 def read_texts(
     path: str | Path, limit: int | None = QUESTIONS, seed: int = 0
 ) -> list[str]:
-    """Read the questions of JSON Lines of ``{"question": text}``, once each, whatever
-    else a line has; of more than `limit` so many are drawn at random.
+    """Read distinct questions from JSON Lines; of more than `limit`, a random sample.
 
-    An `InvalidInput` names a line without a question.
+    Lines are ``{"question": text}`` with any other fields. An `InvalidInput` names a
+    line without a question.
     """
     texts = dict[str, None]()
     for where, record in json_lines(path):
@@ -71,42 +67,42 @@ def collect_trajectories(
     *,
     progress: Progress = lambda done, of: None,
 ) -> TrajectoryReport:
-    """Let a teacher's agents explore for each question, and append what they did to a
-    file, a line an agent; nothing is filtered, and no answer is needed.
+    """Let a teacher's agents explore for each question, and append them to a file.
 
-    A file that is there is gone on with: questions of which it has as many
-    trajectories as there are agents are not asked again.
+    Each line is one agent; nothing is filtered, and no answers are needed. An existing
+    file is continued: questions with as many trajectories as agents are not asked
+    again.
 
     Parameters
     ----------
     ark
-        The teacher. As many agents as there should be trajectories of a question, which
-        do not stop each other (``early_stop=False``), at a temperature at which they
-        differ (section 4.3: 3 at 0.7). What it tells of its runs is replaced.
+        The teacher. It has as many agents as there should be trajectories per question,
+        which do not stop each other (``early_stop=False``), at a temperature at which
+        they differ (section 4.3: 3 at 0.7). Its `on_run` is replaced.
 
     Raises
     ------
     InvalidInput
-        When the teacher stops its agents early, or the file holds what a `Recorder`
-        does not write.
+        If the teacher stops its agents early, or the file contains anything but the
+        lines of a `Recorder`.
     """
     if ark.settings.early_stop:
         raise InvalidInput(
             "ark: expected early_stop=False, so that each agent explores to its end"
         )
     path, report = Path(out), TrajectoryReport()
-    known = Counter(
+    n_recorded = Counter(
         record["question"] for record in (_records(path) if path.exists() else ())
     )
     recorder = Recorder(path)
     ark.on_run = None  # a run that cannot be recorded is an error here
     for number, question in enumerate(questions, 1):
-        if known[question] < ark.settings.n_agents:
+        if n_recorded[question] < ark.settings.n_agents:
             recorder(ark.explore(question))
         progress(number, len(questions))
-    wanted = set(questions)
+    texts = set(questions)
     for record in _records(path) if path.exists() else ():
-        if record["question"] in wanted:
+        if record["question"] in texts:
             report.trajectories += 1
             report.finished += record["stop"] == "finished"
     report.questions = len(questions)
@@ -114,7 +110,7 @@ def collect_trajectories(
 
 
 def _records(path: str | Path) -> list[dict[str, Any]]:
-    """Read the lines of a `Recorder`, as far as they are used here."""
+    """Read the lines of a `Recorder`."""
     records = []
     for where, record in json_lines(path):
         fields = ("question", "stop", "messages", "tools")
@@ -127,18 +123,18 @@ def _records(path: str | Path) -> list[dict[str, Any]]:
 
 
 def read_conversations(path: str | Path) -> list[Conversation]:
-    """Read trajectories as the conversations that a student without tools of its own
-    has: what it calls as JSON, what tools returned in the next turn.
+    """Read trajectories as conversations of a student without tool calls.
 
-    An `InvalidInput` names a line that is none.
+    Calls are JSON in the student's turn, and results are in the next turn. An
+    `InvalidInput` names a malformed line.
     """
     conversations = []
     for number, record in enumerate(_records(path), 1):
         try:
-            messages = [Message.from_dict(one) for one in record["messages"]]
+            messages = [Message.from_dict(item) for item in record["messages"]]
             tools = [
-                Tool(one["name"], one["description"], one["parameters"])
-                for one in (tool["function"] for tool in record["tools"])
+                Tool(item["name"], item["description"], item["parameters"])
+                for item in (tool["function"] for tool in record["tools"])
             ]
             conversation = Conversation(as_json_calls(messages, tools))
         except (GraphretError, LookupError, TypeError, ValueError) as error:
@@ -157,8 +153,7 @@ def train_student(
     limit: int | None = None,
     progress: TrainingProgress | None = None,
 ) -> FineTunedModel:
-    """Fine-tune a causal model to do what a teacher did: the next token of each of its
-    turns, what it read being masked.
+    """Fine-tune a causal model on every turn of a teacher; what it read is masked.
 
     Parameters
     ----------

@@ -1,6 +1,4 @@
-"""Choosing settings on labelled questions, and what they are worth on questions that
-they were not chosen on.
-"""
+"""Choosing settings on labelled questions, and measuring them by cross-validation."""
 
 from __future__ import annotations
 
@@ -28,38 +26,39 @@ def cross_validated(
     values: Values,
     shown: Sequence[str],
 ) -> tuple[Any, dict[str, dict[str, float]]]:
-    """Return the best settings by the first metric, then the last, and the metrics,
-    whose names are `shown`.
+    """Return the best settings by the first metric, then the last, and the metrics.
 
-    What a search chooses on four fifths of the questions is measured on the fifth that
-    is left. The best search chooses then on all; the default stays where none beats it
-    there.
+    Their names are `shown`. Settings that a search chooses on four fifths of the
+    questions are measured on the remaining fifth. The best search then chooses on all;
+    the default stays if no search beats it.
     """
     if questions < 2 * _FOLDS:
         raise InvalidInput(
             f"questions: expected at least {2 * _FOLDS}, got {questions}"
         )
     everything, folds = np.arange(questions), np.arange(questions) % _FOLDS
-    found = {"default": values(everything, default)}
+    values_by_name = {"default": values(everything, default)}
     for name, best in searches.items():
-        found[name] = np.zeros((questions, len(shown)))
+        values_by_name[name] = np.zeros((questions, len(shown)))
         for fold in range(_FOLDS):
-            held = np.flatnonzero(folds == fold)
-            found[name][held] = values(held, best(np.flatnonzero(folds != fold)))
-    means = {name: 100 * each.mean(axis=0) for name, each in found.items()}
+            left_out = np.flatnonzero(folds == fold)
+            values_by_name[name][left_out] = values(
+                left_out, best(np.flatnonzero(folds != fold))
+            )
+    means = {
+        name: 100 * measured.mean(axis=0) for name, measured in values_by_name.items()
+    }
     chosen = max(means, key=lambda name: (means[name][0], means[name][-1]))
     metrics = {
-        name: dict(zip(shown, each.round(2).tolist(), strict=True))
-        for name, each in means.items()
+        name: dict(zip(shown, measured.round(2).tolist(), strict=True))
+        for name, measured in means.items()
     }
     settings = searches[chosen](everything) if chosen in searches else default
     return settings, metrics | {"tuned": metrics[chosen]}
 
 
 def middle(value: NDArray[np.float64]) -> tuple[int, ...]:
-    """Return the place of the highest value; of several that nearest to the middle of
-    them.
-    """
+    """Return the place of the highest value, of ties that nearest to their middle."""
     places = np.argwhere(value >= value.max() - 1e-9)
     return tuple(
         places[((places - places.mean(axis=0)) ** 2).sum(axis=1).argmin()].tolist()

@@ -112,13 +112,15 @@ def train_reasoner(
         try:
             if not record["messages"]:  # nothing right was found
                 continue
-            *prompt, answer = [Message.from_dict(one) for one in record["messages"]]
+            *prompt, answer = [Message.from_dict(turn) for turn in record["messages"]]
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(
                 f'{where}: expected {{"messages": [turns]}}: {error}'
             ) from error
         if answer.role != "assistant" or not prompt:
-            raise InvalidInput(f"{where}: the last of several turns is the assistant's")
+            raise InvalidInput(
+                f"{where}: expected several turns, the last one by the assistant"
+            )
         examples.append(Example(prompt, answer.content))
     random.Random(tuning.seed).shuffle(examples)
     tuned = fine_tune(examples[:limit], out, tuning, progress)

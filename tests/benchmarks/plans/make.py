@@ -41,8 +41,8 @@ def write(folder: Path) -> None:
         )
         _lines(folder / domain / "nodes.jsonl", nodes)
         _lines(folder / domain / "edges.jsonl", edges)
-        asked = (_asked(question) for question in questions(graph))
-        _lines(folder / domain / "questions.jsonl", asked)
+        records = (_asked(question) for question in questions(graph))
+        _lines(folder / domain / "questions.jsonl", records)
 
 
 def _asked(question: Question) -> dict[str, Any]:

@@ -33,11 +33,11 @@ class Records:
 
     def node(self, label: str, name: str, **properties: Any) -> str:
         """Add a node, its id made of its label and number; return the id."""
-        number = sum(known == label for known in self.label.values()) + 1
+        number = sum(label_ == label for label_ in self.label.values()) + 1
         node_id = f"{label.lower()}-{number}"
         self.label[node_id] = label
-        given = {key: value for key, value in properties.items() if value is not None}
-        self.properties[node_id] = {"name": name, **given}
+        present = {key: value for key, value in properties.items() if value is not None}
+        self.properties[node_id] = {"name": name, **present}
         return node_id
 
     def edge(self, source: str, relation: str, target: str) -> None:
@@ -49,15 +49,15 @@ class Records:
         """The nodes of a label whose properties pass a test."""
         return {
             node_id
-            for node_id, known in self.label.items()
-            if known == label and test(self.properties[node_id])
+            for node_id, node_label in self.label.items()
+            if node_label == label and test(self.properties[node_id])
         }
 
     def named(self, name: str) -> set[str]:
         """The nodes of a name, of which there must be one."""
-        found = {i for i, own in self.properties.items() if own["name"] == name}
-        assert len(found) == 1, name
-        return found
+        ids = {i for i, fields in self.properties.items() if fields["name"] == name}
+        assert len(ids) == 1, name
+        return ids
 
     def out(self, ids: Iterable[str], relation: str) -> set[str]:
         """Where a relation leads from some nodes."""

@@ -1,5 +1,4 @@
-"""The grammars of the dialects, by recursive descent: tokens become a tree whose nodes
-know their places.
+"""The grammars of the dialects by recursive descent: tokens become a tree with places.
 
 Only what a query may do that reads is read: a clause that writes, and a rare form that
 no model writes, do not parse.
@@ -20,9 +19,7 @@ DIALECTS = ("neo4j", "ladybug")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A query as the guard reads it: its tokens, where it can be cut into them, and its
-    tree or why it has none.
-    """
+    """A query as the guard reads it: its tokens and its tree, or why it has none."""
 
     query: str
     dialect: str

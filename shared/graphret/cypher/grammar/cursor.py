@@ -66,14 +66,14 @@ class Cursor:
         )
 
     def _take(self, operator: str) -> bool:
-        taken = self._operators[self._i] == operator
-        self._i += taken
-        return taken
+        matches = self._operators[self._i] == operator
+        self._i += matches
+        return matches
 
     def _take_word(self, *words: str) -> bool:
-        taken = self._words[self._i] in words
-        self._i += taken
-        return taken
+        matches = self._words[self._i] in words
+        self._i += matches
+        return matches
 
     def _need(self, operator: str) -> None:
         if self._operators[self._i] != operator:
@@ -101,8 +101,8 @@ class Cursor:
 
     def _wrong(self, expected: str) -> Unexpected:
         token = self._now()
-        found = "the end of the query" if token.kind == END else repr(token.text)
-        return self._error(f"unexpected {found}: expected {expected}")
+        token_text = "the end of the query" if token.kind == END else repr(token.text)
+        return self._error(f"unexpected {token_text}: expected {expected}")
 
     def _error(self, reason: str) -> Unexpected:
         error = Unexpected(reason, self._now())

@@ -96,9 +96,7 @@ class Expressions(Operands):
         return self._mark(Chain(operands=operands, operators=operators), start)
 
     def _tested(self, left: AstNode, start: int) -> AstNode:
-        """What ``IN``, ``CONTAINS``, ``IS [NOT] NULL``, ``[IS [NOT]] :: TYPE`` and the
-        like ask of an operand.
-        """
+        """The tests of an operand: ``IN``, ``CONTAINS``, ``IS NULL``, ``:: TYPE``."""
         operator = self._sign()
         self._i += 1
         if operator in ("IS", "::"):
@@ -192,8 +190,9 @@ class Expressions(Operands):
         return self._mark(ast.Case(this=subject, ifs=branches, default=default), start)
 
     def _conditions(self) -> list[AstNode]:
-        """What may stand after ``WHEN`` where the case has a subject: values, or
-        operators and their right sides.
+        """The conditions after ``WHEN`` of a case with a subject.
+
+        They are values, or operators and their right sides.
         """
         return self._list(self._condition)
 

@@ -13,8 +13,9 @@ from graphret.cypher.tree import LabelName, LabelOne, Lambda, Name
 
 
 class LadybugClauses(Clauses):
-    """Variables in any case, ``*SHORTEST 1..3``, ``x -> …``, ``cast(x AS T)``,
-    ``list[1:2]``, ``:A:B``, ``n.*``.
+    """Ladybug's own forms: ``*SHORTEST 1..3``, ``x -> …``, ``list[1:2]``, ``:A:B`` etc.
+
+    Variables are in any case.
     """
 
     _returning = False
@@ -33,9 +34,7 @@ class LadybugClauses(Clauses):
             self._returning = before
 
     def _item(self, first: bool = False) -> AstNode:
-        """An item of ``WITH`` or ``RETURN``, and in ``RETURN`` also ``n.*``, which uses
-        no name but the variable's.
-        """
+        """An item of ``WITH`` or ``RETURN``; in ``RETURN`` also ``n.*``."""
         all_of = self._attempt(self._all_of) if self._returning else None
         return super()._item(first) if all_of is None else all_of
 
@@ -47,9 +46,7 @@ class LadybugClauses(Clauses):
         return self._mark(variable, start)
 
     def _label_expression(self) -> AstNode:
-        """Any number of tables, of which a node is in one: ``:A:B`` means what ``:A|B``
-        does.
-        """
+        """Any number of tables, one of which has the node: ``:A:B`` means ``:A|B``."""
         start = self._i
         parts: list[AstNode] = [self._table()]
         while self._is("|") or self._is(":"):

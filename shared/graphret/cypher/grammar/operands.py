@@ -1,6 +1,4 @@
-"""What operators join: literals, variables, calls, lists and comprehensions, brackets
-and subqueries.
-"""
+"""The operands of operators: literals, variables, calls, lists and subqueries."""
 
 from __future__ import annotations
 
@@ -49,12 +47,14 @@ class Operands(Patterns):
         raise self._wrong("an expression")
 
     def _number(self, start: int) -> AstNode:
-        text, whole = self._now().value, self._is_whole()
-        if whole and int(text, 0) == 2**63 and not (start and self._is("-", -1)):
+        text, is_integer = self._now().value, self._is_whole()
+        if is_integer and int(text, 0) == 2**63 and not (start and self._is("-", -1)):
             raise self._error("the integer is too large")
         self._i += 1
         return self._mark(
-            ast.Integer(this=int(text, 0)) if whole else ast.Float(this=float(text)),
+            ast.Integer(this=int(text, 0))
+            if is_integer
+            else ast.Float(this=float(text)),
             start,
         )
 
@@ -214,8 +214,9 @@ class Operands(Patterns):
         return self._mark(ast.List(expressions=items), start)
 
     def _projected_list(self) -> AstNode:
-        """A comprehension in which the first ``|`` begins the projection, as the server
-        prefers.
+        """A comprehension in which the first ``|`` begins the projection.
+
+        The server prefers this reading, too.
         """
         with self._bars(False):
             return self._list_comprehension()
@@ -280,9 +281,7 @@ class Operands(Patterns):
         return self._mark(Paren(this=inner), start)
 
     def _pattern_ahead(self) -> bool:
-        """Whether the bracket that opens here closes before what may be a
-        relationship.
-        """
+        """Whether the bracket here closes before what may be a relationship."""
         ahead = self._closings.get(self._i, len(self.tokens)) - self._i
         if self._is("<", ahead + 1):
             ahead += 1
@@ -294,13 +293,13 @@ class Operands(Patterns):
     def _closings(self) -> dict[int, int]:
         """Where what closes each opening bracket stands, of whatever kind it is."""
         opened: list[int] = []
-        found: dict[int, int] = {}
+        closing_at: dict[int, int] = {}
         for i, operator in enumerate(self._operators):
             if operator in ("(", "[", "{"):
                 opened.append(i)
             elif operator in (")", "]", "}") and opened:
-                found[opened.pop()] = i
-        return found
+                closing_at[opened.pop()] = i
+        return closing_at
 
     # --- subqueries -------------------------------------------------------
 

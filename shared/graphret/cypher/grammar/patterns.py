@@ -1,6 +1,4 @@
-"""Patterns: nodes, relationships, quantified and shortest paths, label expressions,
-maps and parameters.
-"""
+"""Patterns: nodes, relationships, paths, label expressions, maps and parameters."""
 
 from __future__ import annotations
 
@@ -165,12 +163,10 @@ class Patterns(Cursor):
         return self._mark(ast.NodePattern(**self._filling(relationship=False)), start)
 
     def _filling(self, relationship: bool) -> dict[str, Any]:
-        """What may stand within the brackets of a node or a relationship, and the
-        closing bracket.
-        """
-        named = self._now().name and not self._is_word("WHERE")
+        """The content of a node's or relationship's brackets, and the closing one."""
+        has_variable = self._now().name and not self._is_word("WHERE")
         filling: dict[str, Any] = {
-            "variable": self.parse_variable() if named else None,
+            "variable": self.parse_variable() if has_variable else None,
             "properties": None,
         }
         filling["types" if relationship else "labels"] = (

@@ -1,3 +1,1 @@
-"""What a query means: its variables and where they are seen, its aggregations, and the
-kinds of its values.
-"""
+"""What a query means: its variables and their scopes, aggregations and value kinds."""

@@ -64,36 +64,36 @@ class Calls(SemanticVisitor):
         self, node: ast.FunctionCall, function: Function, scope: Scope
     ) -> Kind:
         arguments: list[AstNode] = node.expressions
-        found: list[Kind] = []
+        kinds: list[Kind] = []
         for i, argument in enumerate(arguments):
             if function.name == "size" and bare_pattern(argument) is not None:
                 message = "size(…) of a pattern is no longer there; use COUNT { … }"
                 self.facts.error(
                     codes.MISPLACED_PATTERN, message, argument, ("COUNT { … }",)
                 )
-                found.append(ANYTHING)
+                kinds.append(ANYTHING)
                 continue
-            found.append(self.kind(argument, scope))
+            kinds.append(self.kind(argument, scope))
             if (
                 i < len(function.arguments)
                 and (allowed := function.arguments[i]) is not None
             ):
                 # An integer will do where a float is asked for.
-                self.expect(argument, found[i], allowed)
+                self.expect(argument, kinds[i], allowed)
         self._count_arguments(node, function)
         if function.name == "point":
             self._point(arguments)
         if function.name == "coalesce":
-            return union(found)
-        if function.name == "split" and len(found) == 2 and found[1].is_only("LIST"):
-            self.expect(arguments[1], found[1].item(), frozenset(("STRING",)))
-        return function.kind(found[0] if found else None)
+            return union(kinds)
+        if function.name == "split" and len(kinds) == 2 and kinds[1].is_only("LIST"):
+            self.expect(arguments[1], kinds[1].item(), frozenset(("STRING",)))
+        return function.kind(kinds[0] if kinds else None)
 
     def _count_arguments(self, node: ast.FunctionCall, function: Function) -> None:
-        given, least, most = len(node.expressions), function.least, function.most
-        if least <= given and (most is None or given <= most):
+        n_arguments, least, most = len(node.expressions), function.least, function.most
+        if least <= n_arguments and (most is None or n_arguments <= most):
             return
-        wanted = (
+        expected = (
             f"{least} or more"
             if most is None
             else f"{least} to {most}"
@@ -101,8 +101,8 @@ class Calls(SemanticVisitor):
             else f"{least}"
         )
         message = (
-            f"{node.name.this}(…) takes {wanted}"
-            f" argument{'s' if wanted != '1' else ''}, not {given}"
+            f"{node.name.this}(…): expected {expected}"
+            f" argument{'s' if expected != '1' else ''}, got {n_arguments}"
         )
         self.facts.error(codes.WRONG_ARGUMENTS, message, node)
 
@@ -203,15 +203,15 @@ class Calls(SemanticVisitor):
         if aggregates:
             self._place_of_aggregate(node)
             self.aggregation = "inside"
-        found: list[Kind] = []
+        kinds: list[Kind] = []
         for argument in node.expressions:
             if (pattern := bare_pattern(argument)) is not None:
                 self.pattern_predicate(pattern, scope)
             else:
-                found.append(self.kind(argument, scope))
+                kinds.append(self.kind(argument, scope))
         self.aggregation = before
         return (
-            function.kind(found[0])
-            if function is not None and aggregates and found
+            function.kind(kinds[0])
+            if function is not None and aggregates and kinds
             else ANYTHING
         )

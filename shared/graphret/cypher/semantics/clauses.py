@@ -48,9 +48,9 @@ class Clauses(Expressions, Patterns, Projections):
         first, *rest = parts_of_union(node)
         columns = self.query(first, dict(scope), outer, mode)
         for part in rest:
-            others = self.query(part, dict(scope), outer, mode)
-            if set(columns) != set(others) and self.strict:
-                missing = ", ".join(sorted(set(columns) ^ set(others)))
+            part_columns = self.query(part, dict(scope), outer, mode)
+            if set(columns) != set(part_columns) and self.strict:
+                missing = ", ".join(sorted(set(columns) ^ set(part_columns)))
                 message = f"the parts of a UNION return different columns: {missing}"
                 self.facts.error(codes.INVALID_QUERY, message, part.clauses[-1])
         while isinstance(node, ast.Union) and isinstance(node.this, ast.Union):
@@ -150,12 +150,12 @@ class Clauses(Expressions, Patterns, Projections):
         paths = clause.pattern.paths
         self.declare_paths(paths, scope)
         self.inspect_paths(paths, scope)
-        named = {
+        variables = {
             node.this
             for node in walk(clause.pattern)
             if isinstance(node, ast.Identifier)
         }
-        self.facts.matches.append((clause, frozenset(named & before.keys())))
+        self.facts.matches.append((clause, frozenset(variables & before.keys())))
         if (
             len(paths) > 1
             and any(path.args.get("selector") for path in paths)
@@ -201,16 +201,17 @@ class Clauses(Expressions, Patterns, Projections):
     ) -> Scope:
         for argument in clause.expressions or []:
             self.kind(argument, scope)
-        known = PROCEDURES.get(clause.name.lower()) if self.strict else None
-        if known is not None and clause.expressions is not None:
-            (least, most), given = known.arguments, len(clause.expressions)
-            if not least <= given <= most:
+        procedure = PROCEDURES.get(clause.name.lower()) if self.strict else None
+        if procedure is not None and clause.expressions is not None:
+            (least, most), n_arguments = procedure.arguments, len(clause.expressions)
+            if not least <= n_arguments <= most:
                 message = (
-                    f"{clause.name} takes {least} to {most} arguments, not {given}"
+                    f"{clause.name}: expected {least} to {most} arguments, got"
+                    f" {n_arguments}"
                 )
                 self.facts.error(codes.WRONG_ARGUMENTS, message, clause)
         if not alone and self.strict:
-            self._check_inner_call(clause, known is None)
+            self._check_inner_call(clause, procedure is None)
         scope = dict(scope)
         for item in clause.yield_.expressions if clause.yield_ is not None else []:
             self._yielded(item, clause, scope)
@@ -244,12 +245,12 @@ class Clauses(Expressions, Patterns, Projections):
             return
         field = item.this if isinstance(item, ast.Alias) else item
         variable = item.alias if isinstance(item, ast.Alias) else item
-        known = PROCEDURES.get(clause.name.lower())
+        procedure = PROCEDURES.get(clause.name.lower())
         kind = ANYTHING
-        if known is not None and self.strict:
-            kind = known.fields.get(field.this, ANYTHING)
-            if field.this not in known.fields:
-                suggestions = self.facts.nearest(field.this, known.fields)
+        if procedure is not None and self.strict:
+            kind = procedure.fields.get(field.this, ANYTHING)
+            if field.this not in procedure.fields:
+                suggestions = self.facts.nearest(field.this, procedure.fields)
                 message = f"{clause.name} yields no {field.this!r}"
                 self.facts.error(codes.UNDEFINED_VARIABLE, message, field, suggestions)
             elif kind in (NODE, RELATIONSHIP):
@@ -268,7 +269,10 @@ class Clauses(Expressions, Patterns, Projections):
             imported = (
                 dict(scope)
                 if every
-                else {one.this: self.kind(one, scope) for one in clause.variables}
+                else {
+                    variable.this: self.kind(variable, scope)
+                    for variable in clause.variables
+                }
             )
             columns = self.statement(clause.query, dict(imported), imported, "scoped")
         self.outer = around
@@ -284,8 +288,9 @@ class Clauses(Expressions, Patterns, Projections):
         return {**scope, **columns}
 
     def _imported(self, clauses: list[Any], scope: Scope) -> tuple[Scope, list[Any]]:
-        """What a ``WITH`` at the head of ``CALL { }`` brings in, and the clauses after
-        it.
+        """The variables that a leading ``WITH`` of ``CALL { }`` imports.
+
+        Returned with the clauses after it.
         """
         head = clauses[0]
         if not isinstance(head, ast.With):
@@ -297,13 +302,13 @@ class Clauses(Expressions, Patterns, Projections):
         if not all(
             isinstance(item, ast.Identifier | ast.Star) for item in head.expressions
         ):
-            named = [
+            identifiers = [
                 n
                 for item in head.expressions
                 for n in walk(item)
                 if isinstance(n, ast.Identifier)
             ]
-            if not any(n.this in scope for n in named):
+            if not any(n.this in scope for n in identifiers):
                 return {}, clauses
             self.facts.error(codes.INVALID_QUERY, message, head)
             return scope, clauses

@@ -71,8 +71,11 @@ class Expressions(Operators, Calls, SemanticVisitor):
         constant = _CONSTANTS.get(type(node))
         if constant is not None:
             return constant
-        if self.projected and (known := self.projected.get(shape(node))) is not None:
-            return known
+        if (
+            self.projected
+            and (projected_kind := self.projected.get(shape(node))) is not None
+        ):
+            return projected_kind
         handler = _HANDLERS.get(type(node))
         if handler is not None:
             return handler(self, node, scope)
@@ -81,9 +84,7 @@ class Expressions(Operators, Calls, SemanticVisitor):
         return _WHATEVER_THE_PARTS.get(type(node), ANYTHING)
 
     def predicate(self, node: AstNode, scope: Scope) -> None:
-        """An expression that must be true or false, where a pattern may stand for its
-        existence.
-        """
+        """Check an expression that must be true or false; a pattern tests existence."""
         node = without_parens(node)
         if isinstance(node, ast.PatternPredicate):
             self.pattern_predicate(node, scope)
@@ -92,9 +93,7 @@ class Expressions(Operators, Calls, SemanticVisitor):
 
     @contextmanager
     def local(self, scope: Scope, names: Iterable[tuple[Any, Kind]]) -> Any:
-        """A scope with variables of its own; where they hide a projected expression,
-        that is no longer it.
-        """
+        """A scope with variables of its own, which may hide a projected expression."""
         inner = dict(scope)
         for variable, kind in names:
             self.refuse_hiding(variable, self.outer)
@@ -109,9 +108,9 @@ class Expressions(Operators, Calls, SemanticVisitor):
 
     def _identifier(self, node: ast.Identifier, scope: Scope) -> Kind:
         name = node.this
-        found = scope.get(name)
-        if found is not None:
-            return found
+        kind = scope.get(name)
+        if kind is not None:
+            return kind
         if name in self.hidden:
             message = (
                 f"{name!r} cannot be used here: after DISTINCT or an aggregation only"

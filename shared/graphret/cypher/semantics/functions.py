@@ -1,5 +1,4 @@
-"""The functions and procedures of Neo4j: how many arguments, of what kinds, and what
-comes back.
+"""The functions and procedures of Neo4j: how many arguments, their kinds, the result.
 
 Taken from a Neo4j 5.26 server (``SHOW FUNCTIONS``, ``SHOW PROCEDURES``), and from its
 verdicts on each function with each number of arguments and with each kind of argument
@@ -122,9 +121,7 @@ _TEMPORAL = ("date", "datetime", "localdatetime", "localtime", "time")
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function: the kinds of its arguments, how many are needed, and what
-    comes back.
-    """
+    """A function: the kinds of its arguments, how many it needs, and its result."""
 
     name: str
     arguments: tuple[frozenset[str] | None, ...]
@@ -149,8 +146,8 @@ class Function:
 def _functions(table: str, aggregates: bool = False) -> Iterator[Function]:
     for line in re.sub(r"\n  +", " ", table.strip()).splitlines():
         signature, names = line.split(": ")
-        taken, result = signature.split("->")
-        words = taken.split()
+        parameters, result = signature.split("->")
+        words = parameters.split()
         endless = "…" in words
         least = (
             words.index("/") if "/" in words else len([w for w in words if w != "…"])
@@ -227,9 +224,7 @@ LADYBUG_LACKS = _pairs(
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A procedure that reads a graph's data or its names: how many arguments it takes,
-    from and to, and its fields.
-    """
+    """A procedure that only reads: how many arguments it takes, and its fields."""
 
     arguments: tuple[int, int]
     fields: dict[str, Kind]

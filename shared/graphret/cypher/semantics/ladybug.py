@@ -1,6 +1,4 @@
-"""What Neo4j's Cypher has and Ladybug's has not, by the verdicts of Ladybug 0.22; rarer
-forms it refuses itself.
-"""
+"""What Neo4j's Cypher has and Ladybug 0.22 lacks; it refuses rarer forms itself."""
 
 from __future__ import annotations
 

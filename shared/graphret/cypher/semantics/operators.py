@@ -155,8 +155,9 @@ def _of_pairs(
     left: frozenset[str],
     right: frozenset[str],
 ) -> Kind:
-    """The kind of an operator's result, from that of each pair of kinds; anything where
-    no pair has one.
+    """The kind of an operator's result, of all pairs of kinds.
+
+    Anything where no pair has one.
     """
     names = frozenset(filter(None, (result(a, b) for a in left for b in right)))
     return Kind(names) if names else ANYTHING

@@ -59,17 +59,17 @@ class Patterns(SemanticVisitor):
         variable = node.variable
         if variable is None:
             return
-        known = scope.get(variable.this, ANYTHING)
-        if known.names is None:
+        kind = scope.get(variable.this, ANYTHING)
+        if kind.names is None:
             scope[variable.this] = Kind(_NODES, entity=PatternEntity())
-        elif known.names != _NODES:
-            self._conflict(variable, known, "a node")
+        elif kind.names != _NODES:
+            self._conflict(variable, kind, "a node")
 
-    def _conflict(self, variable: ast.Identifier, known: Kind, wanted: str) -> None:
+    def _conflict(self, variable: ast.Identifier, kind: Kind, expected: str) -> None:
         message = (
-            f"{variable.this!r} is {words(known.names)} and cannot be {wanted} here"
+            f"{variable.this!r} is {words(kind.names)} and cannot be {expected} here"
         )
-        if self.strict or not known.may_be(_NODES | _RELATIONSHIPS):
+        if self.strict or not kind.may_be(_NODES | _RELATIONSHIPS):
             self.facts.error(codes.TYPE_MISMATCH, message, variable)
 
     def _declare_relationship(
@@ -80,22 +80,22 @@ class Patterns(SemanticVisitor):
             return
         name = variable.this
         several = bool(node.variable_length or node.args.get("quantifier"))
-        known = scope.get(name)
-        if known is not None and not self.strict:
+        kind = scope.get(name)
+        if kind is not None and not self.strict:
             message = (
                 f"the variable {name!r} is already there, and Ladybug takes a"
                 " relationship up once"
             )
             self.facts.error(codes.DUPLICATE_VARIABLE, message, variable)
-        elif known is not None:
-            wanted = LISTS if several else _RELATIONSHIPS
-            if known.names is not None and known.names != wanted:
+        elif kind is not None:
+            expected = LISTS if several else _RELATIONSHIPS
+            if kind.names is not None and kind.names != expected:
                 self._conflict(
                     variable,
-                    known,
+                    kind,
                     "a list of relationships" if several else "a relationship",
                 )
-        if known is None or known.names is None:
+        if kind is None or kind.names is None:
             single = Kind(_RELATIONSHIPS, entity=PatternEntity(relationship=True))
             scope[name] = (
                 single
@@ -164,9 +164,7 @@ class Patterns(SemanticVisitor):
     # --- what the brackets hold -------------------------------------------
 
     def inspect_paths(self, paths: list[AstNode], scope: Scope) -> None:
-        """Note the labels, relations and properties of some paths, and check their
-        conditions.
-        """
+        """Note the labels, relations and properties of paths; check conditions."""
         for path in paths:
             self._inspect_path(path, scope)
 
@@ -375,9 +373,7 @@ class Patterns(SemanticVisitor):
             self._invalid(f"a quantifier from {least} to {most} holds nothing", node)
 
     def _check_neighbours(self, path: Any) -> None:
-        """Nodes and parenthesised paths may only stand side by side where one is
-        quantified.
-        """
+        """Check that only quantified paths stand side by side with other elements."""
         for left, right in pairwise(path.elements):
             if isinstance(left, ast.RelationshipPattern) or isinstance(
                 right, ast.RelationshipPattern

@@ -33,8 +33,9 @@ class Projections(SemanticVisitor):
     def project(
         self, clause: Any, scope: Scope, outer: Scope, *, must_alias: bool
     ) -> Scope:
-        """Check the items of ``WITH`` or ``RETURN``, and return the columns in their
-        order; `outer` stays visible.
+        """Check the items of ``WITH`` or ``RETURN``, and return the columns in order.
+
+        `outer` stays visible.
         """
         items = [item for item in clause.expressions if not isinstance(item, ast.Star)]
         starred = len(items) != len(clause.expressions)
@@ -94,20 +95,24 @@ class Projections(SemanticVisitor):
                 shape(item.this if isinstance(item, ast.Alias) else item): kind
                 for item, kind in zip(items, kinds_of, strict=True)
             }
-            seen = {**outer, **columns}
+            visible = {**outer, **columns}
         else:
-            seen = {**scope, **columns}
+            visible = {**scope, **columns}
         # An aggregation may be used again where it was returned; it is then found among
         # what was projected.
         self.aggregation = "order"
         if clause.order is not None:
             shadows = [
-                name for name in scope if name in seen and seen[name] is not scope[name]
+                name
+                for name in scope
+                if name in visible and visible[name] is not scope[name]
             ]
             # Ladybug may order by what had the name before.
             self.order(
                 clause.order,
-                seen if self.strict else {**seen, **dict.fromkeys(shadows, ANYTHING)},
+                visible
+                if self.strict
+                else {**visible, **dict.fromkeys(shadows, ANYTHING)},
             )
         self.aggregation = "forbidden"
         where = getattr(clause, "where", None)
@@ -115,8 +120,8 @@ class Projections(SemanticVisitor):
             if (
                 not self.strict
             ):  # Ladybug's WHERE after WITH sees only what was passed on, by its name
-                self.projected, seen = {}, columns
-            self.predicate(where, seen)
+                self.projected, visible = {}, columns
+            self.predicate(where, visible)
         self.aggregation, self.projected, self.hidden = "forbidden", {}, before
         self.bounds(clause)
 
@@ -224,18 +229,18 @@ def _ungrouped(
         )
         return next((n for n in outside if shape(n) not in keys), None)
     if isinstance(node, _LOCAL):
-        named = {
+        own_variables = {
             v.this
             for key in ("variable", "accumulator")
             if (v := node.args.get(key)) is not None
         }
         if isinstance(node, ast.PatternComprehension):
-            named |= {
+            own_variables |= {
                 n.this
                 for n in walk(node.pattern)
                 if isinstance(n, ast.Identifier) and n.this not in scope
             }
-        local = local | named
+        local = local | own_variables
     for child in children(node):
         if (loose := _ungrouped(child, keys, local, scope)) is not None:
             return loose

@@ -33,8 +33,9 @@ _SPOKEN = (
 
 @dataclass(eq=False, slots=True)
 class PatternEntity:
-    """A node or a relationship of a query, under all its names; all its label
-    expressions hold of it.
+    """A node or a relationship of a query under all its names.
+
+    All its label expressions hold.
     """
 
     relationship: bool = False
@@ -43,8 +44,7 @@ class PatternEntity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """The kinds of values that an expression may have; `names` is None where nothing is
-    known.
+    """The kinds of values that an expression may have; `names` is `None` if unknown.
 
     `inner` is the kind of a list's items, and `entity` the node or relationship that it
     is.

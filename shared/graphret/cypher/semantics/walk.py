@@ -1,6 +1,4 @@
-"""What all parts of the walk through a query's meaning share: the facts they gather,
-and how they complain.
-"""
+"""What all parts of the walk through a query share: its facts and its errors."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ Shape = tuple[Any, ...]
 
 @dataclass(slots=True)
 class RelationshipPattern:
-    """A relationship of a pattern between the nodes on its left and right, as they are
-    written.
-    """
+    """A relationship of a pattern between its left and right nodes, as written."""
 
     left: PatternEntity
     relationship: ast.RelationshipPattern
@@ -49,8 +45,9 @@ class RelationshipPattern:
 
 @dataclass(slots=True)
 class PropertyUse:
-    """A property asked of a node, a relationship or, where `entity` is None, of
-    something not known.
+    """A property of a node, a relationship or something unknown.
+
+    In the last case, `entity` is `None`.
     """
 
     entity: PatternEntity | None
@@ -121,14 +118,15 @@ class Analysis:
         valid: Collection[str],
         spelling: Mapping[str, str] | None = None,
     ) -> tuple[str, ...]:
-        """The valid names most like one that is not, as they are spelt; none after
-        `COMPARED` comparisons.
-        """
+        """The valid names most like another; none after `COMPARED` comparisons."""
         self._compared += len(valid)
         if self._compared > COMPARED:
             return ()
         return nearest(
-            name, (spelling.get(known, known) for known in valid) if spelling else valid
+            name,
+            (spelling.get(valid_name, valid_name) for valid_name in valid)
+            if spelling
+            else valid,
         )
 
     def text(self, node: AstNode) -> str:
@@ -162,8 +160,9 @@ class SemanticVisitor:
     def expect(
         self, node: AstNode, kind: Kind, allowed: frozenset[str], why: str = ""
     ) -> None:
-        """Complain unless a value may be of an allowed kind; Ladybug itself says so,
-        before it runs a query.
+        """Add an error unless a value may be of an allowed kind.
+
+        Ladybug checks this itself before it runs a query.
         """
         if not self.strict or kind.may_be(allowed):
             return
@@ -219,8 +218,9 @@ def bare_pattern(node: AstNode) -> ast.PatternPredicate | None:
 
 
 def shape(node: AstNode) -> Shape:
-    """What is equal for two expressions that differ in spaces, parentheses and the case
-    of function names only.
+    """A key that is equal for two expressions that mean the same.
+
+    They may differ in spaces, parentheses and the case of function names.
     """
     node = without_parens(node)
     if isinstance(node, ast.FunctionCall):

@@ -1,5 +1,4 @@
-"""Queries as users of Neo4j write them, put in the words of the database that runs
-them: `translate` and `with_all_bearers`.
+"""Queries as users of Neo4j write them, in the words of the database that runs them.
 
 A rewrite is made where the other words mean the same. What cannot be said in them stays
 as it was, and the guard refuses it with its advice. Every rewrite is checked again.

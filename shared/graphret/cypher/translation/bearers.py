@@ -1,6 +1,4 @@
-"""A label in the words of a database in which it is a table: every node that bears it
-is found, in whatever table it is.
-"""
+"""Labels in a database where each is a table: the nodes of all tables that have it."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from cypherast.ast import AstNode
 
 from graphret.cypher import codes, edits
 from graphret.cypher.edits import Edit
-from graphret.cypher.report import ERROR, Finding, Report, place_of
+from graphret.cypher.report import ERROR, CypherReport, Finding, place_of
 from graphret.cypher.translation.changes import (
     Change,
     QueryContext,
@@ -32,14 +30,17 @@ Bearers = Mapping[str, LabelBearers]
 
 
 def bearers_of(store: CypherStore) -> Bearers:
-    """Return who bears the labels of a database in which they are tables; of any other,
-    of which a query finds every node by each of its labels, nothing.
+    """Return the tables that hold nodes of each label, where labels are tables.
+
+    Empty for any other database, where a query finds a node by each of its labels.
     """
     read: Callable[[], Bearers] | None = getattr(store, "label_bearers", None)
     return {} if read is None else read()
 
 
-def with_all_bearers(report: Report, bearers: Bearers, recheck: Recheck) -> Translated:
+def with_all_bearers(
+    report: CypherReport, bearers: Bearers, recheck: Recheck
+) -> Translated:
     """Return a query in which each label finds every node that bears it.
 
     ``(w:Writer)`` reads one table, that of the nodes whose first label is ``Writer``.
@@ -65,16 +66,14 @@ def with_all_bearers(report: Report, bearers: Bearers, recheck: Recheck) -> Tran
         changes = changes or outermost(_matches(context, bearers))
         if not changes:
             break
-        made = [edit for change in changes for edit in change.edits]
-        report = recheck(edits.apply(report.query, made))
+        changed = [edit for change in changes for edit in change.edits]
+        report = recheck(edits.apply(report.query, changed))
         notes += [change.note for change in changes]
     return Translated(_refused(report, bearers), tuple(dict.fromkeys(notes)))
 
 
 def _conditions(context: QueryContext, bearers: Bearers) -> Iterator[Change]:
-    """The changes by which a label is asked for in a condition: ``w:Writer``, and
-    patterns that have to become subqueries.
-    """
+    """The changes of labels in conditions, such as ``w:Writer``, and of patterns."""
     for node in walk(context.tree):
         if isinstance(node, ast.LabelPredicate):
             labels = _names(node)
@@ -98,15 +97,13 @@ def _conditions(context: QueryContext, bearers: Bearers) -> Iterator[Change]:
 
 
 def _matches(context: QueryContext, bearers: Bearers) -> Iterator[Change]:
-    """The changes after which each ``MATCH`` finds the nodes of its labels in every
-    table.
-    """
+    """The changes after which each ``MATCH`` finds its nodes in all tables."""
     fresh = (f"node_{i}" for i in count(1) if f"node_{i}" not in context.pattern_names)
     starred = _starred(context.tree)
     for match in walk(context.tree):
         if not isinstance(match, ast.Match):
             continue
-        made: list[Edit] = []
+        changed: list[Edit] = []
         conditions: list[str] = []
         for node in walk(match.pattern):
             tables = _tables(node, bearers)
@@ -116,22 +113,20 @@ def _matches(context: QueryContext, bearers: Bearers) -> Iterator[Change]:
             if variable is None:
                 variable = next(fresh)
                 opening = span(node)[0] + 1
-                made.append(Edit(opening, opening, variable))
+                changed.append(Edit(opening, opening, variable))
             written = ":".join(map(edits.quoted, tables))
-            made.append(Edit(*span(node.args["labels"]), written))
+            changed.append(Edit(*span(node.args["labels"]), written))
             conditions.append(_bears(variable, _names(node), bearers))
-        if made:
+        if changed:
             condition = " AND ".join(conditions)
             yield Change(
-                (*made, *with_condition(match, condition)),
+                (*changed, *with_condition(match, condition)),
                 f"every node that bears a label is looked for: {condition}",
             )
 
 
-def _refused(report: Report, bearers: Bearers) -> Report:
-    """Return what the guard says of a query, and that some node needs a name: what
-    ``*`` returns would change with a name that was given here.
-    """
+def _refused(report: CypherReport, bearers: Bearers) -> CypherReport:
+    """Return the report, with an error if ``*`` would return an added name."""
     if report.tree is None or not _starred(report.tree):
         return report
     findings = [
@@ -160,9 +155,7 @@ def _starred(tree: AstNode) -> bool:
 
 
 def _tables(node: AstNode, bearers: Bearers) -> list[str]:
-    """The tables of a node's labels where nodes of other tables bear them too; else
-    none.
-    """
+    """The tables of a node's labels if other tables have them, else none."""
     if not isinstance(node, ast.NodePattern) or node.labels is None:
         return []
     names = [name.lower() for name in _names(node)]

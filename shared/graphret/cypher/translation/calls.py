@@ -48,14 +48,16 @@ def renamed(node: AstNode, context: QueryContext) -> Change | None:
     if not isinstance(node, ast.FunctionCall):
         return None
     name = str(node.name.this)
-    known = _RENAMED.get(name.lower())
-    if known is None and name.lower() in _RENAMED_BY_TYPE and node.expressions:
+    new_name = _RENAMED.get(name.lower())
+    if new_name is None and name.lower() in _RENAMED_BY_TYPE and node.expressions:
         by_type, allowed = _RENAMED_BY_TYPE[name.lower()]
         types = context.types_of(node.expressions[0])
-        known = by_type if types and types <= allowed else None
-    if known is None:
+        new_name = by_type if types and types <= allowed else None
+    if new_name is None:
         return None
-    return context.replaced(node.name, known, f"{name}(…) is {known}(…) in Ladybug")
+    return context.replaced(
+        node.name, new_name, f"{name}(…) is {new_name}(…) in Ladybug"
+    )
 
 
 def pattern_test(node: AstNode, context: QueryContext) -> Change | None:
@@ -168,8 +170,9 @@ def given_time(node: AstNode, context: QueryContext) -> Change | None:
 
 
 def date_part(node: AstNode, context: QueryContext) -> Change | None:
-    """``date(x).year`` is ``date_part('year', date(x))``; so is the part of a property
-    that holds a date as text.
+    """``date(x).year`` is ``date_part('year', date(x))``.
+
+    So is the part of a property that holds a date as text.
     """
     if not isinstance(node, ast.Property) or str(node.name.this) not in _DATE_PARTS:
         return None
@@ -205,8 +208,8 @@ def duration(node: AstNode, context: QueryContext) -> Change | None:
     argument = only_argument(node, "duration")
     counts: dict[str, int] = {}
     if isinstance(argument, ast.String):
-        found = _ISO_DURATION.fullmatch(str(argument.this))
-        amounts = found.groups() if found else ()
+        match = _ISO_DURATION.fullmatch(str(argument.this))
+        amounts = match.groups() if match else ()
         counts = {
             unit: int(amount)
             for unit, amount in zip(_DURATION_UNITS, amounts, strict=False)

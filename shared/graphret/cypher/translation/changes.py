@@ -1,6 +1,4 @@
-"""A change of a query, what a rule knows when it makes one, and the query that comes of
-it.
-"""
+"""A change of a query, what a rule knows when it makes one, and the rewritten query."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher.edits import Edit
-from graphret.cypher.report import Report
+from graphret.cypher.report import CypherReport
 from graphret.cypher.tree import span, variable_name, walk
 from graphret.schema import GraphSchema
 
@@ -21,7 +19,7 @@ from graphret.schema import GraphSchema
 class Translated:
     """What the guard says of a query as it is to run, and what was changed in it."""
 
-    report: Report
+    report: CypherReport
     notes: tuple[str, ...] = ()
 
 
@@ -82,9 +80,7 @@ class QueryContext:
         return variable_name(expression) in self.node_names
 
     def types_of(self, expression: AstNode) -> frozenset[str]:
-        """The types that a property may have by the schema; none where it is no
-        property, or nothing is known.
-        """
+        """The types that a property may have by the schema; none if unknown."""
         if self.schema is None or not isinstance(expression, ast.Property):
             return frozenset()
         key = str(expression.name.this)
@@ -99,15 +95,15 @@ class QueryContext:
 
 def outermost(changes: Iterable[Change]) -> list[Change]:
     """The changes that do not overlap, the outer ones of those that do."""
-    kept: list[Change] = []
-    for change in sorted(changes, key=lambda one: (one.start, -one.end)):
-        if not kept or change.start >= kept[-1].end:
-            kept.append(change)
-    return kept
+    outer: list[Change] = []
+    for change in sorted(changes, key=lambda change: (change.start, -change.end)):
+        if not outer or change.start >= outer[-1].end:
+            outer.append(change)
+    return outer
 
 
 #: Checks a changed query as the one that it was made of was checked.
-Recheck = Callable[[str], Report]
+Recheck = Callable[[str], CypherReport]
 #: What a rule makes of a part of a query; `None` where it has nothing to say of it.
 Rule = Callable[[AstNode, QueryContext], Change | None]
 #: The rules by the kind of part that they look at, in the order in which they are

@@ -69,9 +69,7 @@ def _quoted(name: AstNode, context: QueryContext) -> Change | None:
 
 
 def unlimited_order(node: AstNode, context: QueryContext) -> Change | None:
-    """``WITH … ORDER BY`` takes a ``SKIP`` or a ``LIMIT``; to skip none changes
-    nothing.
-    """
+    """``WITH … ORDER BY`` needs a ``SKIP`` or a ``LIMIT``: ``SKIP 0`` is added."""
     if not isinstance(node, ast.Query):
         return None
     for clause, following in pairwise(node.clauses):
@@ -91,9 +89,7 @@ def unlimited_order(node: AstNode, context: QueryContext) -> Change | None:
 
 
 def _collects_all(clause: AstNode) -> bool:
-    """Whether a clause collects rows without grouping them, which Ladybug 0.22 does in
-    no order.
-    """
+    """Whether a clause collects ungrouped rows, which Ladybug 0.22 does in no order."""
     if not isinstance(clause, ast.With | ast.Return):
         return False
     called = [[*aggregates(item)] for item in clause.expressions]
@@ -165,9 +161,7 @@ def with_condition(match: ast.Match, condition: str) -> tuple[Edit, ...]:
 
 
 def shortest_path(node: AstNode, context: QueryContext) -> Change | None:
-    """``shortestPath((a)-[:R*..5]-(b))`` of a pattern is ``(a)-[:R* SHORTEST
-    1..5]-(b)``.
-    """
+    """``shortestPath((a)-[:R*..5]-(b))`` is ``(a)-[:R* SHORTEST 1..5]-(b)``."""
     if not isinstance(node, ast.Match):
         return None
     for path in node.pattern.paths:
@@ -220,14 +214,14 @@ def comprehension(node: AstNode, context: QueryContext) -> Change | None:
     """``[x IN list WHERE … | …]`` is ``list_filter`` and ``list_transform``."""
     if not isinstance(node, ast.ListComprehension):
         return None
-    name, made = context.text(node.variable), context.text(node.source)
+    name, lists = context.text(node.variable), context.text(node.source)
     if node.where is not None:
-        made = f"list_filter({made}, {name} -> {context.text(node.where)})"
+        lists = f"list_filter({lists}, {name} -> {context.text(node.where)})"
     if node.projection is not None:
-        made = f"list_transform({made}, {name} -> {context.text(node.projection)})"
+        lists = f"list_transform({lists}, {name} -> {context.text(node.projection)})"
     return context.replaced(
         node,
-        made,
+        lists,
         "a list comprehension is list_filter and list_transform in Ladybug",
     )
 

@@ -35,9 +35,7 @@ def existing_property(node: AstNode, context: QueryContext) -> Change | None:
 
 
 def only_argument(node: AstNode, function: str) -> AstNode | None:
-    """The argument of a call of a function that has one; `None` where the call is
-    another.
-    """
+    """The argument of a call of a one-argument function; `None` for another call."""
     if not isinstance(node, ast.FunctionCall) or len(node.expressions) != 1:
         return None
     argument: AstNode = node.expressions[0]

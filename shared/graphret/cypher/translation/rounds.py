@@ -1,13 +1,11 @@
-"""`translate`: the rules of a dialect, tried on a query until none of them changes
-it.
-"""
+"""`translate`: a dialect's rules, tried on a query until none of them changes it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from graphret.cypher import edits
-from graphret.cypher.report import Report
+from graphret.cypher.report import CypherReport
 from graphret.cypher.translation.changes import (
     Change,
     QueryContext,
@@ -27,10 +25,9 @@ _ROUNDS = 12
 
 
 def translate(
-    report: Report, recheck: Recheck, schema: GraphSchema | None = None
+    report: CypherReport, recheck: Recheck, schema: GraphSchema | None = None
 ) -> Translated:
-    """Return a query in the words of its dialect, as far as another one's mean the
-    same there.
+    """Return a query in the words of its dialect, as far as these mean the same.
 
     Ladybug has other words than Neo4j for much that its users write: ``type(r)``,
     ``EXISTS { (a)-->() }``, ``datetime()``, ``date(x).year``, ``shortestPath``,

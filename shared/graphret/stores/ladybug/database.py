@@ -1,6 +1,4 @@
-"""The embedded database itself: opening it, connections, transactions, and its errors
-in graphret's words.
-"""
+"""The embedded database: opening it, connections, transactions, and its errors."""
 
 from __future__ import annotations
 
@@ -8,6 +6,7 @@ import contextlib
 import os
 import tempfile
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -23,8 +22,9 @@ from graphret.errors import (
 )
 from graphret.stores.ladybug.tables import Catalog
 
-#: So many plans are kept; to plan takes longer than to run what finds a few nodes.
-_PLANS_KEPT = 500
+#: So many plans are kept; to plan takes longer than to run what finds a few nodes. One
+#: that sorts or aggregates holds megabytes of the pool for as long.
+_PLANS_KEPT = 50
 #: Bytes of memory for pages; the database itself would take nearly all.
 _POOL = 4 << 30
 
@@ -33,13 +33,13 @@ _open_guard = threading.Lock()
 
 
 class Session:
-    """A connection, with what it takes to run statements on it."""
+    """A connection, its cached plans and its timeout."""
 
     def __init__(self, ladybug: Any, database: Any) -> None:
         self._ladybug = ladybug
         self._connection = ladybug.Connection(database)
         self._timeout: float | None = None
-        self._plans: dict[str, Any] = {}
+        self._plans: OrderedDict[str, Any] = OrderedDict()
         #: Statements that ran in a read transaction and so, whatever the parameters,
         #: only read.
         self.reading: set[str] = set()
@@ -54,12 +54,17 @@ class Session:
         return statement
 
     def run(self, cypher: str, parameters: Mapping[str, Any] | None = None) -> Any:
-        """Run one statement and return its result; its plan is kept."""
+        """Run one statement and return its result; its plan is kept for a while."""
         if cypher not in self._plans:
             if len(self._plans) >= _PLANS_KEPT:
-                self._plans.clear()
+                self._plans.popitem(last=False)
             self._plans[cypher] = self.prepared(cypher)
+        self._plans.move_to_end(cypher)
         return self._connection.execute(self._plans[cypher], dict(parameters or {}))
+
+    def forget_plans(self) -> None:
+        """Give back the memory that the plans hold."""
+        self._plans.clear()
 
     def rows(
         self, cypher: str, parameters: Mapping[str, Any] | None = None
@@ -69,8 +74,10 @@ class Session:
             return result.get_all()  # type: ignore[no-any-return]
 
     def do(self, cypher: str, **parameters: Any) -> None:
-        """Run one statement for its effect; a table of Arrow among its parameters is
-        part of its plan.
+        """Run one statement for its effect.
+
+        Its plan is not cached, because an Arrow table among the parameters is part of
+        it.
         """
         self._connection.execute(self.prepared(cypher, parameters), parameters).close()
 
@@ -111,16 +118,16 @@ class Database:
             self._folder = tempfile.TemporaryDirectory(prefix="graphret-ladybug-")
             path, read_only = Path(self._folder.name) / "graph.lbug", False
         self.path, self.read_only = Path(path), read_only
-        #: One call at a time: what reads while a `COPY` is rolled back crashes the
-        #: process (0.22).
+        #: One call at a time: reading while a `COPY` is rolled back crashes the process
+        #: (0.22).
         self._lock = threading.RLock()
-        #: Held by what reads the file from another process, and by a write.
+        #: Held while another process reads the file, and by a write.
         self.file_lock = threading.RLock()
-        #: How often it was written, and what tables it has since.
+        #: The number of writes, and the tables after the last one.
         self.writes, self.catalog = 0, Catalog({}, {})
         self._session: Session | None = None
-        # The database's own lock is the process's: a second opening in it would break
-        # the file.
+        # The database locks its file for the whole process: opening it twice in one
+        # process would break the file.
         with _open_guard:
             if self.path.exists() and os.stat(self.path)[1:3] in _open_files:
                 raise StoreUnavailable(
@@ -147,14 +154,12 @@ class Database:
                 ) from error
             self._key = os.stat(self.path)[
                 1:3
-            ]  # not its name, by which another may take its place
+            ]  # not its name, because another file may take its place
             _open_files.add(self._key)
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
-        """Give the connection to one call; what it reads in several statements is one
-        state of the database.
-        """
+        """Yield the connection to one call, whose statements see one database state."""
         with self._lock:
             if self._database is None:
                 raise StoreUnavailable(f"{self.path}: the store was closed")
@@ -169,16 +174,14 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Session]:
-        """Give the connection to a write; of a transaction that is open there nothing
-        stays where an error leaves.
-        """
+        """Yield the connection to a write; an error rolls back the open transaction."""
         with self.file_lock, self.session() as session:
             try:
                 yield session
             except BaseException as error:
                 with contextlib.suppress(
                     RuntimeError
-                ):  # where a statement failed, the database has rolled back
+                ):  # after a failed statement, the database has already rolled back
                     session.do("ROLLBACK")
                 if isinstance(error, RuntimeError):
                     raise StoreError(
@@ -190,9 +193,7 @@ class Database:
                 self._disconnect()
 
     def _disconnect(self) -> None:
-        """Close the connection, whose plans know the tables as they were before a
-        write.
-        """
+        """Close the connection, whose plans are outdated after a write."""
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -217,7 +218,7 @@ class Database:
 
 
 def refused(error: Exception, timeout: float | None) -> Exception:
-    """Return the error of graphret for what the database says of a query."""
+    """Return graphret's error for the database's error on a query."""
     text = first_line(error)
     if "Interrupted" in text:
         return QueryTimeout(
@@ -229,5 +230,5 @@ def refused(error: Exception, timeout: float | None) -> Exception:
 
 
 def first_line(error: BaseException) -> str:
-    """Return what the database says first."""
+    """Return the first line of an error's message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

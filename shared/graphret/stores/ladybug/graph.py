@@ -1,4 +1,4 @@
-"""What a Ladybug database holds as nodes and edges, read in a query for each table."""
+"""The nodes and edges of a Ladybug database, read with a query for each table."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from graphret.stores.ladybug.tables import (
 from graphret.types import Edge, EdgeKey, Node
 from graphret.where import PROPERTIES, Where, both
 
-#: A node with so many edges more than a limit is asked for alone, and the database cuts
-#: them.
+#: A node with more edges than this gets a query of its own if there is a limit, so that
+#: the database cuts them.
 _HUB = 1_000
 #: What is returned of an edge ``r`` from ``n`` to ``m``, and the order of edges of
 #: equal weight at one node.
@@ -42,8 +42,9 @@ Triple = tuple[str, str, str]
 
 
 class Filter(Conditions):
-    """A condition on a node of some tables: `text` is what the database decides, `rest`
-    what `Where.matches` has to.
+    """A condition on a node of some tables.
+
+    The database decides `text`; `rest` remains for `Where.matches`.
     """
 
     def __init__(
@@ -55,31 +56,27 @@ class Filter(Conditions):
 
     @property
     def pattern(self) -> str:
-        """The variable and its tables, as they are written between the brackets of a
-        pattern.
-        """
+        """The variable and its tables, as written between the brackets of a pattern."""
         return self.variable + "".join(
             f":{quoted(table.name)}" for table in self._tables
         )
 
-    def bears(self, labels: Sequence[str] | None) -> str:
-        """Write that the node bears one of the labels, or any."""
+    def has_label(self, labels: Sequence[str] | None) -> str:
+        """Write that the node has one of the labels, or any."""
         if labels is None:
             return f"(size({self.variable}.labels) > 0)"
         has = [
-            f"list_contains({self.variable}.labels, {self.parameter(one)})"
-            for one in labels
+            f"list_contains({self.variable}.labels, {self.parameter(label)})"
+            for label in labels
         ]
         return f"({' OR '.join(has) or 'false'})"
 
     def value(self, where: Where) -> tuple[str, str] | None:
-        """Return the column of a field and its type; `None` where it has several, or
-        may lie in a map.
-        """
+        """Return a field's column and type, or `None` for several types or a map."""
         if where.field in ("id", "name", "text"):
             return f"{self.variable}.{where.field}", "STRING"
         name = where.field.removeprefix(PROPERTIES)
-        if "." in name:  # a map is kept as JSON
+        if "." in name:  # a map is stored as JSON
             return None
         column = column_of(name)
         kinds = {
@@ -94,15 +91,17 @@ class Filter(Conditions):
     def compared(
         self, op: str, operands: Sequence[Any], value: str, kind: str
     ) -> str | None:
-        """Write a comparison with a value of a type of column."""
-        texts = all(isinstance(one, str) for one in operands)
-        if any(isinstance(one, tuple) for one in operands) or (
+        """Write a comparison with a value of a column's type."""
+        texts = all(isinstance(operand, str) for operand in operands)
+        if any(isinstance(operand, tuple) for operand in operands) or (
             kind == "STRING" and not texts
         ):
-            return None  # a column of text may hold the text of something else
+            return None  # a text column may hold other values as JSON text
         item, listed = _KINDS.get(kind.removesuffix("[]")), kind.endswith("[]")
         fitting = [
-            item(one) for one in operands if item is not None and _fits(one, item)
+            item(operand)
+            for operand in operands
+            if item is not None and _fits(operand, item)
         ]
         if op in SIGNS:
             ordered = (
@@ -121,7 +120,7 @@ class Filter(Conditions):
             written = f"list_contains({value}, {self.parameter(fitting[0])})"
         elif item is not str:
             return "false"
-        elif fitting == [""]:  # Ladybug finds the empty text in none
+        elif fitting == [""]:  # Ladybug finds the empty text in no text
             written = "true"
         elif op == "$icontains":
             written = f"contains(lower({value}), {self.parameter(fitting[0].lower())})"
@@ -132,7 +131,7 @@ class Filter(Conditions):
 
 
 def _fits(value: Any, kind: type) -> bool:
-    """Whether a value of a column may equal one of a condition."""
+    """Whether a condition's value may equal one of a column of this type."""
     if kind in (str, bool):
         return isinstance(value, kind)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -140,9 +139,7 @@ def _fits(value: Any, kind: type) -> bool:
 
 
 class Graph:
-    """The graph behind a session: the nodes that satisfy the scope, which the database
-    decides, and their edges.
-    """
+    """The graph behind a session: the nodes in the scope, and their edges."""
 
     def __init__(
         self, session: Session, catalog: Catalog, scope: Where | None = None
@@ -154,52 +151,57 @@ class Graph:
     def of(
         self, table: Table, variable: str = "n", where: Where | None = None
     ) -> Filter:
-        """Return the scope, and another condition, on a node of a table."""
+        """Return the scope, joined with another condition, on a node of a table."""
         return Filter(both(self.scope, where), [table], variable)
 
     def node_in_cypher(
         self, variable: str, where: Where | None
     ) -> tuple[str, str, dict[str, Any], Where | None]:
-        """Write a pattern of a node, a condition on it and its parameters, and return
-        what Cypher could not say.
-        """
-        made = Filter(where, self.catalog.nodes.values(), variable)
-        return f"({made.pattern})", made.text, made.parameters, made.rest
+        """Return a node pattern, its condition and parameters, and what remains."""
+        node_filter = Filter(where, self.catalog.nodes.values(), variable)
+        return (
+            f"({node_filter.pattern})",
+            node_filter.text,
+            node_filter.parameters,
+            node_filter.rest,
+        )
 
     def get(self, ids: Iterable[str]) -> dict[str, Node]:
-        """Return the nodes of some ids that are here."""
+        """Return the existing nodes with some ids."""
         return {row[0]: node(row) for _, row in self._found(ids, NODE_RETURNED)}
 
     def locate(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the table of each node that is here."""
+        """Return the table of each existing node."""
         return {row[0]: name for name, row in self._found(ids, "n.id")}
 
     def _found(
         self, ids: Iterable[str], returned: str
     ) -> Iterator[tuple[str, list[Any]]]:
-        """Look nodes up in one table after the other; each comes with its table and
-        what is returned, its id first.
+        """Look nodes up, and yield the table and the returned row of each.
+
+        The row begins with the id.
         """
-        left = {*ids}
+        remaining = {*ids}
         for name in self.catalog.nodes:
-            rows = self.of_table(name, left, returned) if left else []
-            left.difference_update(row[0] for row in rows)
+            rows = self.of_table(name, remaining, returned) if remaining else []
+            remaining.difference_update(row[0] for row in rows)
             yield from ((name, row) for row in rows)
 
     def of_table(
         self, name: str, ids: Iterable[str], returned: str = NODE_RETURNED
     ) -> list[list[Any]]:
-        """Return rows of the nodes of a table that have one of some ids."""
-        own = self.of(self.catalog.nodes[name])
-        match = f"UNWIND $ids AS i MATCH (n:{quoted(name)} {{id: i}}) WHERE {own.text}"
+        """Return rows of a table's nodes with some ids."""
+        table_filter = self.of(self.catalog.nodes[name])
+        match = (
+            f"UNWIND $ids AS i MATCH (n:{quoted(name)} {{id: i}}) WHERE"
+            f" {table_filter.text}"
+        )
         return self.session.rows(
-            f"{match} RETURN {returned}", {"ids": [*ids], **own.parameters}
+            f"{match} RETURN {returned}", {"ids": [*ids], **table_filter.parameters}
         )
 
     def ids(self, where: Where | None = None) -> list[tuple[str, str]]:
-        """Return the ids of nodes in order, each with its table, as far as the database
-        decides the condition.
-        """
+        """Return ids and tables of nodes, as far as the database decides `where`."""
         tables = self.catalog.nodes.values()
         return sorted(
             (row[0], table.name)
@@ -210,12 +212,12 @@ class Graph:
     def scan(
         self, table: Table, returned: str, where: Where | None = None
     ) -> list[list[Any]]:
-        """Return something of the nodes ``n`` of a table, as far as the database
-        decides the condition.
-        """
-        own = self.of(table, where=where)
+        """Return expressions of a table's nodes ``n``, as far as it decides `where`."""
+        table_filter = self.of(table, where=where)
         return self.session.rows(
-            f"MATCH ({own.pattern}) WHERE {own.text} RETURN {returned}", own.parameters
+            f"MATCH ({table_filter.pattern}) WHERE {table_filter.text} RETURN"
+            f" {returned}",
+            table_filter.parameters,
         )
 
     def neighbors(
@@ -226,11 +228,12 @@ class Graph:
         direction: str = "both",
         limit: int | None = None,
     ) -> list[Edge]:
-        """Return the edges that touch nodes, with their tables if these are known; the
-        database decides `where`.
+        """Return the edges that touch nodes; the database decides `where`.
+
+        `ids` may map the nodes to their tables, if these are known.
         """
         located = ids if isinstance(ids, Mapping) else self.locate(ids)
-        of_anchor: dict[str, dict[EdgeKey, Edge]] = {own: {} for own in located}
+        of_anchor: dict[str, dict[EdgeKey, Edge]] = {node_id: {} for node_id in located}
         related = [
             t
             for t in self.catalog.relations.values()
@@ -246,7 +249,7 @@ class Graph:
                     for table in related
                     if any(pair[near] == name for pair in table.pairs)
                 ]
-                ends = sorted(
+                far_tables = sorted(
                     {
                         pair[1 - near]
                         for table in tables
@@ -257,7 +260,7 @@ class Graph:
                 if tables:
                     other = Filter(
                         both(self.scope, where),
-                        [self.catalog.nodes[end] for end in ends],
+                        [self.catalog.nodes[far_table] for far_table in far_tables],
                         "m",
                     )
                     arrow = f"-[r:{'|'.join(quoted(table.name) for table in tables)}]-"
@@ -266,18 +269,18 @@ class Graph:
                         if outgoing
                         else f"(n)<{arrow}({other.pattern})"
                     )
-                    for anchor, found in self._touching(
+                    for anchor, touching_edge in self._touching(
                         name, ids, pattern, other, limit, outgoing
                     ):
-                        of_anchor[anchor][found.identity] = found
-        kept: dict[EdgeKey, Edge] = {}
+                        of_anchor[anchor][touching_edge.identity] = touching_edge
+        heaviest: dict[EdgeKey, Edge] = {}
         for edges in of_anchor.values():
-            kept.update(
+            heaviest.update(
                 sorted(edges.items(), key=lambda item: (-item[1].weight, item[0]))[
                     :limit
                 ]
             )
-        return [kept[key] for key in sorted(kept)]
+        return [heaviest[key] for key in sorted(heaviest)]
 
     def _touching(
         self,
@@ -288,11 +291,9 @@ class Graph:
         limit: int | None,
         outgoing: bool,
     ) -> Iterator[tuple[str, Edge]]:
-        """Go through edges at nodes of a table, each with its anchor: those that a
-        limit leaves, and others.
-        """
-        # optional in form alone: the database starts from the nodes, not from every
-        # edge of the table
+        """Yield the edges at a table's nodes with their anchors; hubs are limited."""
+        # not really optional: this makes the database start from the nodes, and not
+        # from every edge of the table
         together = (
             f"UNWIND $i AS i MATCH (n:{quoted(table)} {{id: i}}) OPTIONAL MATCH"
             f" {pattern}"
@@ -307,21 +308,21 @@ class Graph:
                     row[0] for row in self.session.rows(count, {"i": ids, "most": _HUB})
                 ]
             )
-        alone = (
+        hub_query = (
             f"MATCH (n:{quoted(table)} {{id: $i}}) MATCH {pattern} WHERE {other.text}"
         )
-        alone += f" RETURN {_EDGE} ORDER BY {_ORDER} LIMIT {limit}"
+        hub_query += f" RETURN {_EDGE} ORDER BY {_ORDER} LIMIT {limit}"
         rows = [
             row
             for hub in hubs
-            for row in self.session.rows(alone, {"i": hub, **other.parameters})
+            for row in self.session.rows(hub_query, {"i": hub, **other.parameters})
         ]
-        if others := [own for own in ids if own not in {*hubs}]:
-            there = (
+        if ordinary := [node_id for node_id in ids if node_id not in {*hubs}]:
+            query = (
                 f"{together} WHERE {other.text} WITH n, r, m WHERE r IS NOT NULL RETURN"
                 f" {_EDGE}"
             )
-            rows += self.session.rows(there, {"i": others, **other.parameters})
+            rows += self.session.rows(query, {"i": ordinary, **other.parameters})
         for anchor, end, name, weight, properties in rows:
             source, target = (anchor, end) if outgoing else (end, anchor)
             yield (
@@ -330,9 +331,7 @@ class Graph:
             )
 
     def bearers(self) -> dict[str, LabelBearers]:
-        """Return which tables hold nodes that bear each label that queries know, by its
-        name there in small letters.
-        """
+        """Return the tables with nodes of each label, by its lower-case query name."""
         tables: defaultdict[str, list[str]] = defaultdict(list)
         for table in self.catalog.nodes.values():
             for (labels,) in self.scan(table, "DISTINCT n.labels"):
@@ -347,7 +346,7 @@ class Graph:
         }
 
     def count(self) -> tuple[int, int]:
-        """Return how many nodes and how many edges there are."""
+        """Return the number of nodes and the number of edges."""
         nodes = sum(
             self.scan(table, "count(*)")[0][0] for table in self.catalog.nodes.values()
         )
@@ -365,24 +364,24 @@ class Graph:
         )
 
     def joined(self, triple: Triple, returned: str) -> list[list[Any]]:
-        """Return something of the edges ``r`` that join two tables."""
+        """Return expressions of the edges ``r`` that join two tables."""
         a, b = (
             self.of(self.catalog.nodes[triple[0]], "a"),
             self.of(self.catalog.nodes[triple[2]], "b"),
         )
         where = (
             "" if self.scope is None else f" WHERE {a.text} AND {b.text}"
-        )  # without, their number is known
+        )  # without a condition, the database knows their number
         match = f"MATCH ({a.pattern})-[r:{quoted(triple[1])}]->({b.pattern}){where}"
         return self.session.rows(
             f"{match} RETURN {returned}", {**a.parameters, **b.parameters}
         )
 
 
-def by_table(there: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
+def by_table(located: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
     """Group ids by table."""
     for name, pairs in groupby(
-        sorted(there, key=lambda pair: pair[1]), key=lambda pair: pair[1]
+        sorted(located, key=lambda pair: pair[1]), key=lambda pair: pair[1]
     ):
         yield name, [i for i, _ in pairs]
 
@@ -401,14 +400,14 @@ def read_schema(graph: Graph, sample: int) -> GraphSchema:
 
 
 class _SchemaReader:
-    """What is seen of a graph's schema in a sample of so many rows of each table."""
+    """A graph's schema, from a sample of the rows of each table."""
 
     def __init__(self, graph: Graph, sample: int) -> None:
         self.graph = graph
         self.sample = sample
         self.builder = SchemaBuilder()
         self.labels: Counter[str] = Counter()
-        #: The tables of which some nodes bear other labels besides the table's own.
+        #: The tables of which some nodes have other labels besides the table's own.
         self.mixed_tables: set[str] = set()
         self.triples: Counter[Triple] = Counter()
         #: The labels and the relations of which more rows exist than were read.
@@ -444,31 +443,29 @@ class _SchemaReader:
         self.builder.observe_edges(edges, times=_times(count, len(edges)))
 
     def _count_edges(self, triple: Triple, count: int) -> None:
-        """Count the edges that join two tables under every pair of the labels of their
-        ends.
-        """
+        """Count the edges that join two tables by every pair of their ends' labels."""
         catalog = self.graph.catalog
         source, name, target = triple
         relation = catalog.relations[name].label
         if self.mixed_tables.isdisjoint((source, target)):
-            ends = (
+            labels_of_ends = (
                 _own_labels(catalog.nodes[source]),
                 _own_labels(catalog.nodes[target]),
             )
-            counts: Iterable[Any] = [(*ends, count)]
+            counts: Iterable[Any] = [(*labels_of_ends, count)]
         else:
             counts = self.graph.joined(triple, "a.labels, b.labels, count(*)")
         for sources, targets, n_edges in counts:
-            for one in sources or [""]:
-                for other in targets or [""]:
-                    self.triples[one, relation, other] += n_edges
+            for source_label in sources or [""]:
+                for target_label in targets or [""]:
+                    self.triples[source_label, relation, target_label] += n_edges
 
     def schema(self) -> GraphSchema:
         """Return the schema of what was read."""
         catalog = self.graph.catalog
-        seen = {relation for _, relation, _ in self.triples}
+        observed = {relation for _, relation, _ in self.triples}
         relations = [
-            table for table in catalog.relations.values() if table.label in seen
+            table for table in catalog.relations.values() if table.label in observed
         ]
         return self.builder.build(
             self.labels,
@@ -491,12 +488,12 @@ class _SchemaReader:
 
 
 def _own_labels(table: Table) -> list[str]:
-    """Return the labels of nodes that bear that of their table alone."""
+    """Return the labels of nodes that only have their table's label."""
     return [table.label] if table.label else []
 
 
 def _times(total: int, n_read: int) -> int:
-    """Return for how many rows of a table each that was read stands."""
+    """Return how many rows of a table each sampled row represents."""
     return max(1, round(total / max(1, n_read)))
 
 

@@ -1,8 +1,7 @@
-"""Free Cypher: what it returns in graphret's nouns, in this process or in one that can
-be killed.
+"""Cypher queries, in this process or in one that can be killed, and their results.
 
-The database stops a query between batches of rows. It stops none that it still plans,
-for which it holds the interpreter's lock, nor one function that makes one huge value;
+The database stops a query between batches of rows. It cannot stop one that it is still
+planning, holding the interpreter's lock, or a function that computes one huge value;
 and some queries crash it.
 """
 
@@ -39,10 +38,12 @@ from graphret.stores.ladybug.tables import (
 )
 from graphret.validation import json_value
 
-#: What the driver raises of a query.
+#: The driver's errors on a query.
 DRIVER_ERRORS = (RuntimeError, TypeError, ValueError, OverflowError)
 #: Types of columns whose values are returned as they are.
 _PLAIN = {"STRING", "INT64", "BOOL", "STRING[]"}
+#: What the database says when its memory is full.
+_NO_MEMORY = "Buffer manager exception"
 #: Seconds beyond its time-out that the database has to stop a query by itself, and
 #: seconds for a process to start.
 _GRACE, _START = 1.0, 60.0
@@ -56,12 +57,31 @@ def run(
     timeout: float | None,
     **caps: int | None,
 ) -> Rows:
-    """Run a query in this process; see `LadybugStore.query`."""
+    """Run a query in this process; see `LadybugStore.query`.
+
+    Where memory is full, the plans of earlier queries may hold it.
+    """
+    try:
+        return _run(session, catalog, cypher, parameters, timeout, **caps)
+    except QueryRefused as error:
+        if _NO_MEMORY not in str(error):
+            raise
+    session.forget_plans()
+    return _run(session, catalog, cypher, parameters, timeout, **caps)
+
+
+def _run(
+    session: Session,
+    catalog: Catalog,
+    cypher: str,
+    parameters: Any,
+    timeout: float | None,
+    **caps: int | None,
+) -> Rows:
     max_rows, max_bytes = caps["max_rows"], caps["max_bytes"]
     try:
         session.set_timeout(timeout)
-        # A statement that the database let run in a read transaction is one itself from
-        # then on.
+        # a statement that once ran in a read transaction is known to only read
         guarded = cypher not in session.reading
         if guarded:
             session.do("BEGIN TRANSACTION READ ONLY")
@@ -84,8 +104,9 @@ def run(
 
 
 def _shown(session: Session, catalog: Catalog, rows: Any) -> Any:
-    """Return values as nodes, edges and JSON values; an edge knows its ends by their
-    places only.
+    """Return values as nodes, edges and JSON values.
+
+    The ends of edges are looked up, because an edge only has their internal places.
     """
     tables = {table.number: table.name for table in catalog.nodes.values()}
     places = {
@@ -99,10 +120,10 @@ def _shown(session: Session, catalog: Catalog, rows: Any) -> Any:
             f"UNWIND $offsets AS i MATCH (n:{quoted(tables[number])}) WHERE"
             " offset(id(n)) = i RETURN i, n.id"
         )
-        offsets = [offset for of, offset in places if of == number]
+        offsets = [offset for table_number, offset in places if table_number == number]
         ids |= {
-            (number, offset): own
-            for offset, own in session.rows(match, {"offsets": offsets})
+            (number, offset): node_id
+            for offset, node_id in session.rows(match, {"offsets": offsets})
         }
 
     def shown(value: Any) -> Any:
@@ -128,7 +149,7 @@ def _shown(session: Session, catalog: Catalog, rows: Any) -> Any:
             nodes, edges = shown(value["_NODES"]), shown(value["_RELS"])
             if (
                 len(nodes) != len(edges) + 1
-            ):  # the value of a variable-length relationship leaves its ends out
+            ):  # a variable-length relationship does not include its ends
                 return edges
             return [*chain.from_iterable(zip(nodes, edges, strict=False)), nodes[-1]]
         return {str(key): shown(item) for key, item in value.items()}
@@ -137,7 +158,7 @@ def _shown(session: Session, catalog: Catalog, rows: Any) -> Any:
 
 
 def _edges(value: Any) -> Iterator[dict[str, Any]]:
-    """Every edge in a value."""
+    """Yield every edge in a value."""
     if isinstance(value, dict) and "_SRC" in value:
         yield value
     elif isinstance(value, (dict, list)):
@@ -146,11 +167,10 @@ def _edges(value: Any) -> Iterator[dict[str, Any]]:
 
 
 class QueryProcess:
-    """Another process that has a database open for reading, started when it is first
-    asked and after each write.
+    """Another process that reads a database, started on first use and after each write.
 
-    What is sent either way is pickled, and comes from graphret alone. `memory` is the
-    store's `buffer_pool_size` there.
+    What is sent in either direction is pickled, and comes from graphret alone. `memory`
+    is the store's `buffer_pool_size` in that process.
     """
 
     def __init__(self, database: Database, memory: int) -> None:
@@ -166,7 +186,7 @@ class QueryProcess:
             question = pickle.dumps((cypher, parameters, {"timeout": timeout, **caps}))
         except Exception as error:
             raise InvalidInput(
-                f"parameters: they cannot be handed to another process: {error}"
+                f"parameters: they cannot be passed to another process: {error}"
             ) from error
         with self._database.file_lock:
             self._start()
@@ -176,7 +196,7 @@ class QueryProcess:
             except EOFError:
                 if time.monotonic() - started < timeout:
                     raise QueryRefused(
-                        "Ladybug broke down on the query, and its process was ended"
+                        "Ladybug crashed on the query, and its process was ended"
                     ) from None
                 raise QueryTimeout(
                     f"the query took longer than {timeout:.3g} s, and its process was"
@@ -184,7 +204,7 @@ class QueryProcess:
                 ) from None
 
     def _start(self) -> None:
-        with self._database.session():  # or it was closed
+        with self._database.session():  # raises if the database was closed
             path, writes = os.path.abspath(self._database.path), self._database.writes
         if (
             self._child is not None
@@ -204,7 +224,7 @@ class QueryProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            # The terminal's interrupt is meant for the process that asks.
+            # the terminal's interrupt is meant for the parent process
             start_new_session=True,
         )
         try:
@@ -215,9 +235,7 @@ class QueryProcess:
             ) from None
 
     def _ask(self, question: bytes, seconds: float) -> Any:
-        """Return what it answers, raise what it raises, and an `EOFError` where it
-        ended or had to be killed.
-        """
+        """Return its answer or raise its error, or `EOFError` if it has ended."""
         child: Any = self._child
         clock = threading.Timer(seconds, child.kill)
         clock.start()
@@ -237,7 +255,7 @@ class QueryProcess:
         return answer
 
     def close(self) -> None:
-        """End it, also while another thread waits for an answer."""
+        """End the process, even while another thread waits for an answer."""
         child, self._child = self._child, None
         if child is not None:
             child.kill()
@@ -245,15 +263,13 @@ class QueryProcess:
 
 
 def serve(path: str, memory: int) -> None:
-    """Say that the database is open, then answer the questions of a `QueryProcess` from
-    standard input.
-    """
+    """Report that the database is open, then answer a `QueryProcess` on stdin."""
     from graphret.stores.ladybug.store import LadybugStore
 
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as mark:
         mark.write(
             "1000"
-        )  # a machine without memory ends this process before that which asks
+        )  # if memory runs out, this process is killed before its parent
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     store: LadybugStore | None = None
@@ -264,7 +280,7 @@ def serve(path: str, memory: int) -> None:
                 store = LadybugStore(path, read_only=True, buffer_pool_size=memory)
             else:
                 cypher, parameters, caps = pickle.load(questions)
-                # where nobody is left to kill it: a clock that asks neither the
+                # if no parent is left to kill it: a timer that needs neither the
                 # interpreter nor the database
                 faulthandler.dump_traceback_later(
                     caps["timeout"] + 2 * _GRACE, exit=True

@@ -86,10 +86,10 @@ class LadybugStore(DatabaseStore):
     def __init__(
         self, path: str | Path, *, read_only: bool = False, buffer_pool_size: int = 0
     ) -> None:
-        #: Who bears the labels, as of how many writes.
+        #: The number of writes so far, and the tables of labels after them.
         self._bearers: tuple[int, Mapping[str, LabelBearers]] | None = None
         self._written: tuple[Session, Catalog] | None = (
-            None  # what a write has open, as its followers see it
+            None  # the open transaction of a write, for attached indexes
         )
         self._database = Database(
             path, read_only=read_only, buffer_pool_size=buffer_pool_size
@@ -107,9 +107,7 @@ class LadybugStore(DatabaseStore):
         return self._database.path
 
     def close(self) -> None:
-        """Close the database, which a view leaves to its store; a second call does
-        nothing.
-        """
+        """Close the database, unless this is a view; a second call does nothing."""
         if not self._is_view:
             self._process.close()
             self._database.close()
@@ -142,30 +140,28 @@ class LadybugStore(DatabaseStore):
         for block in self._ids(BLOCK, where):
             with (
                 self._reading() as graph
-            ):  # the store may have been written to between two blocks
+            ):  # a write may have happened between two blocks
                 rows = [
                     row
                     for name, ids in by_table(block)
                     for row in graph.of_table(name, ids)
                 ]
-            yield sorted(map(node, rows), key=lambda one: one.id)
+            yield sorted(map(node, rows), key=lambda node_: node_.id)
 
     def _edges(self, relations: list[str] | None) -> Iterator[list[Edge]]:
         for block in self._ids(_SOURCES):
             with self._reading() as graph:
                 sources = [i for i, _ in block] if self._scope else dict(block)
-                found = graph.neighbors(sources, relations, None, "out")
-            if found:
-                yield found
+                edges = graph.neighbors(sources, relations, None, "out")
+            if edges:
+                yield edges
 
     def _ids(
         self, block: int, where: Where | None = None
     ) -> Iterator[list[tuple[str, str]]]:
         with self._reading() as graph:
-            there = graph.ids(where)
-        yield from (
-            there[start : start + block] for start in range(0, len(there), block)
-        )
+            ids = graph.ids(where)
+        yield from (ids[start : start + block] for start in range(0, len(ids), block))
 
     def schema(self) -> GraphSchema:
         """Return labels and triples with their counts, and properties with types,
@@ -188,9 +184,9 @@ class LadybugStore(DatabaseStore):
             return run(session, self._database.catalog, cypher, parameters, **limits)
 
     def label_bearers(self) -> Mapping[str, LabelBearers]:
-        """Return which tables hold nodes that bear each label; read anew after a write.
+        """Return the tables with nodes of each label, read again after a write.
 
-        A label stands under its name in queries, in small letters.
+        Keys are the labels' names in queries, in lower case.
         """
         writes = self._database.writes
         if self._bearers is None or self._bearers[0] != writes:
@@ -211,14 +207,14 @@ class LadybugStore(DatabaseStore):
         max_rows: int | None = None,
         max_bytes: int | None = None,
     ) -> Rows:
-        """Run a query that nobody vouches for in another process, which is killed a
-        second after the time-out.
+        """Run an untrusted query in another process, killed a second after the timeout.
 
-        In this one nothing stops a query that is still planned or makes a huge value,
-        and some crash it: such a query is a `QueryRefused`, one that takes longer than
-        `timeout` seconds a `QueryTimeout`. One runs at a time, and a write waits for
-        it. The first, and the first after a write, waits about a second for the process
-        to start, which does not count.
+        In this process, nothing could stop a query that is still being planned or that
+        computes a huge value, and some queries crash it. There, a crash is a
+        `QueryRefused`, and more than `timeout` seconds are a `QueryTimeout`. Queries
+        run one at a time, and a write waits for them. The first one, and the first one
+        after a write, waits about a second for the process to start, which does not
+        count.
         """
         self._require_query(require_seconds("timeout", timeout), max_rows, max_bytes)
         return self._process.run(
@@ -226,11 +222,10 @@ class LadybugStore(DatabaseStore):
         )
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
-        """Have the database plan a query; it names no kind of query, so the answer is
-        `None`.
+        """Plan a query and return `None`, because Ladybug does not name its type.
 
-        Nothing stops Ladybug's planner, whatever `timeout` says: what nobody vouches
-        for is for `query_in_subprocess`.
+        Nothing stops Ladybug's planner, whatever the `timeout`: run untrusted queries
+        with `query_in_subprocess`.
         """
         self._require_query(timeout)
         with self._database.session() as session:
@@ -262,20 +257,19 @@ class LadybugStore(DatabaseStore):
     def load(self, source: GraphStore) -> None:
         """Fill this database, which must be empty, with the graph of another store.
 
-        Of a load of more than half a million nodes and edges that is killed, a part
-        stays: `upsert` completes it.
+        If a load of more than half a million nodes and edges is killed, a part remains;
+        `upsert` completes it.
         """
         self._require_writable()
         if self._followers:
             raise InvalidInput(
-                "load: it does not tell attached indexes; detach them, and build them"
-                " again after it"
+                "load: it does not update attached indexes; detach them first, and"
+                " rebuild them afterwards"
             )
         with self._database.writing() as session:
             if self.count() != (0, 0):
                 raise InvalidInput(
-                    f"{self.path}: a graph is loaded into an empty database; this one"
-                    " has nodes"
+                    f"{self.path}: expected an empty database, got one with nodes"
                 )
             Writer(session, self._database.catalog).load(source)
         self._read_catalog()
@@ -293,4 +287,4 @@ class LadybugStore(DatabaseStore):
     def _require_writable(self) -> None:
         super()._require_writable()
         if self._database.read_only:
-            raise StoreError(f"{self.path}: the database was opened for reading only")
+            raise StoreError(f"{self.path}: the database was opened read-only")

@@ -1,6 +1,4 @@
-"""The tables of a Ladybug database: how they and their columns are named, and how their
-rows are nodes and edges.
-"""
+"""The tables of a Ladybug database: names, columns, and rows as nodes and edges."""
 
 from __future__ import annotations
 
@@ -59,23 +57,17 @@ def quoted(name: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Return a string as it is written in a query; only where the grammar takes no
-    parameter.
-    """
+    """Return a string literal, for places where the grammar takes no parameter."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def folded(name: str) -> str:
-    """Return what the database compares names by: it does not tell a from A, but é from
-    É.
-    """
+    """Return a name as the database compares it: ASCII letters in lower case."""
     return name.translate(_FOLD)
 
 
 def column_of(name: str) -> str:
-    """Return the column of a property: its own name, behind a prefix where a column of
-    the layout has that name.
-    """
+    """Return a property's column: its name, with a prefix if the layout has that name."""
     return (
         _PREFIX + name
         if folded(name) in _RESERVED or name.startswith(_PREFIX)
@@ -103,9 +95,7 @@ class Catalog:
 
     @classmethod
     def read(cls, session: Session) -> Catalog:
-        """Ask the database; a `StoreMismatch` names a table that graphret did
-        not make.
-        """
+        """Read the database's tables; refuse one that graphret did not create."""
         nodes: dict[str, Table] = {}
         relations: dict[str, Table] = {}
         for number, name, kind, _, comment in sorted(
@@ -120,7 +110,7 @@ class Catalog:
                 <= columns.items()
             ):
                 raise StoreMismatch(
-                    f"something else than graphret made the table {name!r}"
+                    f"another program than graphret created the table {name!r}"
                 )
             label = comment[len(COMMENT) :] if comment.startswith(COMMENT) else name
             if kind == "NODE":
@@ -133,18 +123,19 @@ class Catalog:
         return cls(nodes, relations)
 
     def names_of(self, labels: Iterable[str]) -> dict[str, str | None]:
-        """Return what queries call labels: that of a table has the table's name, and any
-        other its own, or `None` where something else has it.
+        """Return the names of labels in queries, `None` if something else has the name.
+
+        A table's label has the table's name, any other label its own.
         """
         tables = {table.label: table.name for table in self.nodes.values()}
         names: dict[str, str | None] = {}
-        taken = {folded(name) for name in self.nodes}
+        used_names = {folded(name) for name in self.nodes}
         for label in sorted(labels):
             name = tables.get(label, label)
-            if label not in tables and folded(label) in taken:
+            if label not in tables and folded(label) in used_names:
                 names[label] = None
                 continue
-            taken.add(folded(name))
+            used_names.add(folded(name))
             names[label] = name
         return names
 
@@ -154,10 +145,10 @@ NODE_RETURNED = ", ".join(f"n.{column}" for column in NODE_COLUMNS)
 
 
 def node(row: Sequence[Any]) -> Node:
-    """Return the node of the values of `NODE_COLUMNS`."""
-    own, name, text, labels, properties = row
+    """Return the node with the values of `NODE_COLUMNS`."""
+    node_id, name, text, labels, properties = row
     return Node(
-        own, tuple(labels), name, text, json.loads(properties) if properties else {}
+        node_id, tuple(labels), name, text, json.loads(properties) if properties else {}
     )
 
 

@@ -1,6 +1,4 @@
-"""Writing to a Ladybug database: what columns hold a batch, checked first, and the
-statements that write it.
-"""
+"""Writing to a Ladybug database: the columns of a batch, and its statements."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ from graphret.validation import edge_words
 #: A batch of at least this many rows is copied, a smaller one created row by row: a
 #: copy costs a checkpoint.
 _COPIED = 2_000
-#: So many nodes and edges of a graph that is loaded are held as objects at once.
+#: Nodes and edges that are in memory as objects at once while a graph is loaded.
 _LOADED = 500_000
 _SCALARS = {str: "STRING", bool: "BOOL", int: "INT64", float: "DOUBLE"}
 _ARROW = {"STRING": "string", "BOOL": "bool", "INT64": "int64", "DOUBLE": "double"}
@@ -47,9 +45,7 @@ V = TypeVar("V")
 
 
 class TablePlan:
-    """The table of a label or a relation, with the columns and the pairs of ends that a
-    batch needs.
-    """
+    """The table of a label or relation, with the columns and pairs that a batch needs."""
 
     def __init__(
         self, name: str, label: str, relation: bool, stored: Table | None
@@ -72,9 +68,7 @@ class TablePlan:
         self._columns: dict[tuple[str, str], str] = {}
 
     def observe(self, item: Item) -> None:
-        """Take note of the properties of a node or an edge; an `InvalidInput` names one
-        that can have no column.
-        """
+        """Add the columns for an item's properties; refuse one that cannot have any."""
         for name, value in item.properties.items():
             if value is None or (name, kind := _type_of(value)) in self._columns:
                 continue
@@ -113,7 +107,7 @@ class TablePlan:
         return row
 
     def statements(self) -> Iterator[str]:
-        """Return what makes the table and the columns that there are not."""
+        """Yield the statements that create the missing table and columns."""
         self.types = {
             column: "STRING[]" if kind == _EMPTY else kind
             for column, kind in self.types.items()
@@ -177,47 +171,49 @@ class Writer:
         self._plans: dict[tuple[bool, str], TablePlan] = {}
 
     def upsert(self, nodes: Mapping[str, Node], linked: Mapping[EdgeKey, Edge]) -> None:
-        """Write nodes and edges; an `InvalidInput` names an edge that lacks an end."""
+        """Write nodes and edges; refuse an edge with a missing end."""
         graph = self._graph
         located = graph.locate(
             nodes.keys() | {end for key in linked for end in key[:2]}
         )
         placed = self._observe_nodes(nodes.values())
         moved = {
-            own: located[own]
-            for own, table in placed.items()
-            if located.get(own, table) != table
+            node_id: located[node_id]
+            for node_id, table in placed.items()
+            if located.get(node_id, table) != table
         }
-        if moved:  # their primary label is another one, and their edges go with them
-            kept = graph.neighbors(moved)
-            linked = {edge.identity: edge for edge in kept} | dict(linked)
+        if moved:  # their primary label changes, and their edges move with them
+            moved_edges = graph.neighbors(moved)
+            linked = {edge.identity: edge for edge in moved_edges} | dict(linked)
             located |= graph.locate(
-                {end for edge in kept for end in (edge.source, edge.target)}
+                {end for edge in moved_edges for end in (edge.source, edge.target)}
             )
         table_of = located | placed
         self._observe_edges(linked.values(), table_of)
         self._define()
         self._delete_nodes(moved)
-        there = {own for own, table in placed.items() if located.get(own) == table}
-        self._replace([node for node in nodes.values() if node.id in there])
+        existing = {
+            node_id
+            for node_id, table in placed.items()
+            if located.get(node_id) == table
+        }
+        self._replace([node for node in nodes.values() if node.id in existing])
         self._delete_edges(
             [key for key in linked if {*key[:2]} <= located.keys()], table_of
         )
         self._insert(
-            (node for node in nodes.values() if node.id not in there), table_of
+            (node for node in nodes.values() if node.id not in existing), table_of
         )
         self._insert(linked.values(), table_of)
 
     def load(self, source: GraphStore) -> None:
-        """Copy a graph into tables without rows; it is gone through twice, first for
-        the columns.
-        """
+        """Copy a graph into empty tables; it is read twice, first for the columns."""
         table_of = self._observe_nodes(chain.from_iterable(source.nodes()))
         self._observe_edges(chain.from_iterable(source.edges()), table_of)
         self._session.do("BEGIN TRANSACTION")
         self._define()
-        # a relation at a time: what was copied for a pair of labels takes 8 MB of
-        # memory until a checkpoint
+        # one relation at a time: each pair of labels takes 8 MB of memory until a
+        # checkpoint
         parts: list[Iterator[list[Any]]] = [source.nodes()]
         parts += [source.edges([label]) for of_edges, label in self._plans if of_edges]
         for blocks in parts:
@@ -230,18 +226,18 @@ class Writer:
         self._session.do("COMMIT")
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Take nodes away, and every edge that touches them."""
+        """Delete nodes and every edge that touches them."""
         self._delete_nodes(self._graph.locate(ids))
 
     def delete_edges(self, linked: Mapping[EdgeKey, Edge]) -> None:
-        """Take edges away."""
+        """Delete edges."""
         self._delete_edges(
             linked.keys(),
             self._graph.locate({end for key in linked for end in key[:2]}),
         )
 
     def _observe_nodes(self, nodes: Iterable[Node]) -> dict[str, str]:
-        """Take note of what nodes need, and return the table of each."""
+        """Add the columns that nodes need, and return the table of each."""
         table_of = {}
         for node in nodes:
             plan = self._plan(node)
@@ -252,7 +248,7 @@ class Writer:
     def _observe_edges(
         self, edges: Iterable[Edge], table_of: Mapping[str, str]
     ) -> None:
-        """Take note of what edges need, whose ends are in some tables."""
+        """Add the columns that edges need, given the tables of their ends."""
         for edge in edges:
             for end in (edge.source, edge.target):
                 if end not in table_of:
@@ -262,9 +258,7 @@ class Writer:
             plan.pairs[table_of[edge.source], table_of[edge.target]] = None
 
     def _plan(self, item: Item) -> TablePlan:
-        """Return the table of a node or an edge, of those that are yet to be made too;
-        see `LadybugStore`.
-        """
+        """Return the table of an item, which may be yet to create; see `LadybugStore`."""
         relation, label = (
             (False, item.label) if isinstance(item, Node) else (True, item.relation)
         )
@@ -300,7 +294,7 @@ class Writer:
     def _delete_edges(
         self, keys: Collection[EdgeKey], table_of: Mapping[str, str]
     ) -> None:
-        known = (
+        tables_of_keys = (
             (
                 self._names.get((True, key[2]), ""),
                 table_of.get(key[0], ""),
@@ -314,11 +308,13 @@ class Writer:
             "source_row": "INT64",
             "target_row": "INT64",
         }
-        for (table, *ends), some in _grouped(zip(known, keys, strict=True)):
+        for (table, *ends), edge_keys in _grouped(
+            zip(tables_of_keys, keys, strict=True)
+        ):
             if table and tuple(ends) in self._catalog.relations[table].pairs:
                 relation, source, target = map(quoted, (table, *ends))
-                # optional in form alone: the database starts from the sources, not from
-                # every edge of the table
+                # not really optional: this makes the database start from the sources,
+                # and not from every edge of the table
                 self._session.do(
                     f"LOAD FROM $rows MATCH (a:{source} {{id: c0}}) OPTIONAL MATCH"
                     f" (a)-[r:{relation}]->(b:{target}) WITH r, b, c1, c2, c3 WHERE"
@@ -328,14 +324,14 @@ class Writer:
                         kinds,
                         [
                             dict(zip(kinds, (*key[:2], *key[3:]), strict=True))
-                            for key in some
+                            for key in edge_keys
                         ],
                     ),
                 )
 
     def _replace(self, nodes: Iterable[Node]) -> None:
-        """Write nodes over those of their ids and tables."""
-        for plan, some in _grouped((self._plan(node), node) for node in nodes):
+        """Overwrite the nodes with the same ids and tables."""
+        for plan, batch in _grouped((self._plan(node), node) for node in nodes):
             values = ", ".join(
                 f"n.{quoted(column)} = c{i}"
                 for i, column in enumerate(plan.types)
@@ -346,26 +342,26 @@ class Writer:
             )
             self._session.do(
                 f"LOAD FROM $rows {match} SET {values}",
-                rows=_arrow(plan.types, map(plan.row, some)),
+                rows=_arrow(plan.types, map(plan.row, batch)),
             )
 
     def _insert(self, items: Iterable[Item], table_of: Mapping[str, str]) -> None:
-        """Add nodes or edges that are not there."""
+        """Insert new nodes or edges."""
         placed = (
             (
                 (
-                    self._plan(one),
+                    self._plan(item),
                     *(
-                        (table_of[one.source], table_of[one.target])
-                        if isinstance(one, Edge)
+                        (table_of[item.source], table_of[item.target])
+                        if isinstance(item, Edge)
                         else ()
                     ),
                 ),
-                one,
+                item,
             )
-            for one in items
+            for item in items
         )
-        for (plan, *ends), some in _grouped(placed):
+        for (plan, *ends), batch in _grouped(placed):
             table, columns = quoted(plan.name), ", ".join(map(quoted, plan.types))
             values = ", ".join(
                 f"{quoted(column)}: c{i}"
@@ -389,10 +385,10 @@ class Writer:
                 )
             rows = _arrow(
                 ({"from": "STRING", "to": "STRING"} if ends else {}) | plan.types,
-                map(plan.row, some),
+                map(plan.row, batch),
             )
             self._session.do(
-                copied if len(some) >= _COPIED else f"LOAD FROM $rows {create}",
+                copied if len(batch) >= _COPIED else f"LOAD FROM $rows {create}",
                 rows=rows,
             )
 
@@ -402,32 +398,32 @@ def _words(item: Item) -> str:
 
 
 def _grouped(pairs: Iterable[tuple[K, V]]) -> Iterator[tuple[K, list[V]]]:
-    """Group values by what stands before each."""
-    found: defaultdict[K, list[V]] = defaultdict(list)
+    """Group the values of pairs by their keys."""
+    groups: defaultdict[K, list[V]] = defaultdict(list)
     for key, value in pairs:
-        found[key].append(value)
-    return iter(found.items())
+        groups[key].append(value)
+    return iter(groups.items())
 
 
 def _arrow(kinds: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> Any:
-    """Rows as an Arrow table with the columns c0, c1 and so on."""
+    """Return rows as an Arrow table with the columns c0, c1 and so on."""
     import pyarrow as pa
 
     listed, arrays = [*rows], []
     for column, kind in kinds.items():
         scalar = pa.type_for_alias(_ARROW[kind.removesuffix("[]")])
-        own = pa.list_(scalar) if kind.endswith("[]") else scalar
+        arrow_type = pa.list_(scalar) if kind.endswith("[]") else scalar
         try:
-            arrays.append(pa.array([row.get(column) for row in listed], type=own))
-        except ValueError as error:  # a whole number that is no float
+            arrays.append(
+                pa.array([row.get(column) for row in listed], type=arrow_type)
+            )
+        except ValueError as error:  # an integer that no float can hold
             raise InvalidInput(f"property {column!r}: {error}") from error
     return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
 
 
 def _type_of(value: Any) -> str:
-    """The type of the column that holds a value; text is that of one which none holds
-    as it is, such as a map.
-    """
+    """Return the column type of a value; text for a value without one, such as a map."""
     if isinstance(value, (list, tuple)):
         kinds = {*map(_scalar_type, value)}
         kind = (
@@ -446,15 +442,13 @@ def _scalar_type(value: Any) -> str | None:
     return None if kind == "INT64" and not -(2**63) <= value < 2**63 else kind
 
 
-def _common(one: str, other: str) -> str:
-    """The type that holds values of two types: floats take in whole numbers, and text
-    takes in everything.
-    """
-    if one == other or (other == _EMPTY and one.endswith("[]")):
-        return one
-    if one == _EMPTY and other.endswith("[]"):
-        return other
+def _common(first: str, second: str) -> str:
+    """Return the type for values of two types: floats hold integers, text holds all."""
+    if first == second or (second == _EMPTY and first.endswith("[]")):
+        return first
+    if first == _EMPTY and second.endswith("[]"):
+        return second
     for kind in ("DOUBLE", "DOUBLE[]"):
-        if {one, other} == {kind, kind.replace("DOUBLE", "INT64")}:
+        if {first, second} == {kind, kind.replace("DOUBLE", "INT64")}:
             return kind
     return "STRING"

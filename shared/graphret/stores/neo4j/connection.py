@@ -1,6 +1,4 @@
-"""How statements are run: sessions, transactions, limits, and the driver's errors as
-graphret's.
-"""
+"""Running statements: sessions, transactions, limits, and errors of the driver."""
 
 from __future__ import annotations
 
@@ -35,8 +33,9 @@ _FETCHED, _COUNTED = 1_000, 50
 
 
 class QueryRows(list[list[Any]]):
-    """The rows of a query, the names of its columns, the kind of query it is, whether a
-    limit cut the rows, and how it ran where that was asked for (``PROFILE``).
+    """The rows of a query, its columns and type, and whether a limit cut the rows.
+
+    `profile` says how a query with ``PROFILE`` ran.
     """
 
     columns: list[str]
@@ -66,8 +65,7 @@ class Connection:
         max_rows: int | None = None,
         max_bytes: int | None = None,
     ) -> QueryRows:
-        """Run a statement that only reads, again where it fails for a passing reason,
-        or any in the transaction.
+        """Run a read-only statement, with retries, or any one in the transaction.
 
         At most `max_rows` rows are read, and none after the first `max_bytes`.
         """
@@ -95,7 +93,7 @@ class Connection:
             except Neo4jError as error:
                 if "Memory" in (
                     error.code or ""
-                ):  # the driver would ask for as much again
+                ):  # the driver would retry, with the same result
                     raise _translated(error, self.uri) from error
                 raise
 
@@ -105,7 +103,7 @@ class Connection:
         with self._session(
             neo4j.READ_ACCESS, _FETCHED if max_bytes is None else _COUNTED
         ) as session:
-            try:  # by itself a statement takes one round trip, in a transaction three
+            try:  # without a transaction, one round trip is enough instead of three
                 return ask(session, neo4j.Query(text, timeout=timeout))
             except (DriverError, Neo4jError) as error:
                 if not error.is_retryable():
@@ -113,9 +111,7 @@ class Connection:
             return session.execute_read(neo4j.unit_of_work(timeout=timeout)(ask), text)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Do what writes in one transaction, a new one or that under way; again where
-        it fails for a passing reason.
-        """
+        """Run `work` in one write transaction, with retries, or in the current one."""
         import neo4j
 
         if self.transaction is not None:
@@ -143,9 +139,7 @@ class Connection:
     def _session(
         self, access: str, fetch_size: int = _FETCHED
     ) -> Iterator[neo4j.Session]:
-        """Open a session that sees what the last one of the same driver wrote, on a
-        cluster too.
-        """
+        """Open a session that sees the driver's last writes, even on a cluster."""
         import neo4j
         from neo4j.exceptions import DriverError, Neo4jError
 
@@ -169,7 +163,7 @@ class Connection:
 
 
 def driver_of(uri: Any, **options: Any) -> neo4j.Driver:
-    """Make a driver, which connects at the first call."""
+    """Create a driver, which connects at the first call."""
     try:
         import neo4j
     except ImportError as error:
@@ -177,7 +171,7 @@ def driver_of(uri: Any, **options: Any) -> neo4j.Driver:
 
     if not isinstance(uri, str) or not _ADDRESS.fullmatch(
         uri
-    ):  # not shown: a password may be in it
+    ):  # the message leaves it out, because it may contain a password
         example = "expected an address such as 'neo4j://localhost:7687'"
         raise InvalidInput(
             f"uri: {example}; user and database go in auth=(user, password) and"
@@ -197,11 +191,11 @@ def driver_of(uri: Any, **options: Any) -> neo4j.Driver:
 
 
 def _translated(error: Exception, uri: str) -> GraphretError:
-    """Return an error of the driver as one of graphret's."""
+    """Return graphret's error for an error of the driver."""
     from neo4j import exceptions
 
     code = getattr(error, "code", None) or ""
-    said = (isinstance(error, exceptions.Neo4jError) and error.message) or " ".join(
+    message = (isinstance(error, exceptions.Neo4jError) and error.message) or " ".join(
         str(error).split()
     )
     refused = (
@@ -220,7 +214,7 @@ def _translated(error: Exception, uri: str) -> GraphretError:
         (
             "TransactionTimedOut" in code,
             QueryTimeout,
-            "the query took longer than it was given",
+            "the query took longer than its timeout",
         ),
         ("DatabaseNotFound" in code, StoreMismatch, uri),
         (isinstance(error, exceptions.ConfigurationError), InvalidInput, uri),
@@ -237,4 +231,4 @@ def _translated(error: Exception, uri: str) -> GraphretError:
         ),
         (True, StoreError, uri),
     ]
-    return next(kind(f"{what}: {said}") for true, kind, what in kinds if true)
+    return next(kind(f"{what}: {message}") for applies, kind, what in kinds if applies)

@@ -1,6 +1,4 @@
-"""What is asked of a graph in Neo4j and written to it, as Cypher, and how the answers
-are read.
-"""
+"""The Cypher that reads and writes a graph in Neo4j, and how its results are read."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ _ROWS_WRITTEN = 5_000
 _TEMPORAL = (
     "DATE | LOCAL TIME | ZONED TIME | LOCAL DATETIME | ZONED DATETIME | DURATION"
 )
-#: What begins as the text of a date, a time or a duration does.
+#: The beginning of the text of a date, a time or a duration.
 _ISO = re.compile(r"-?\d{4}(-|$)|\d\d:|-?P\d")
 
 
@@ -49,10 +47,8 @@ class Filter(Conditions):
         super().__init__(variable, prefix)
         self.layout = layout
 
-    def bears(self, labels: Sequence[str] | None) -> str:
-        """Write that the node bears one of the labels, or any that is not of the
-        store's own use.
-        """
+    def has_label(self, labels: Sequence[str] | None) -> str:
+        """Write that the node has one of the labels, or any but the store's own."""
         if labels is None:
             unseen = self.parameter(sorted(self.layout.unseen_labels))
             return f"any(l IN labels({self.variable}) WHERE NOT l IN {unseen})"
@@ -65,9 +61,7 @@ class Filter(Conditions):
         return f"({has_one or 'false'})"
 
     def value(self, where: Where) -> tuple[str, bool] | None:
-        """Return what stands for a field, and whether it is always a text; `None` for
-        what may lie in a map.
-        """
+        """Return a field's expression, and whether it is text; `None` for maps."""
         if where.field == "id":
             return self.layout.id_of(self.variable), True
         if where.field == "name":
@@ -75,12 +69,14 @@ class Filter(Conditions):
         if where.field == "text":
             return self.layout.text_of(self.variable, "text"), True
         name = where.field.removeprefix(PROPERTIES)
-        if "." in name:  # a map is kept as JSON
+        if "." in name:  # a map is stored as JSON
             return None
-        key = escaped(name, self.layout.taken(written=False))
+        key = escaped(name, self.layout.reserved_names(written=False))
         value = f"{self.variable}.{quote(key, 'where')}"
         operands = where.value if isinstance(where.value, tuple) else (where.value,)
-        dated = any(isinstance(one, str) and _ISO.match(one) for one in operands)
+        dated = any(
+            isinstance(operand, str) and _ISO.match(operand) for operand in operands
+        )
         in_text = where.operator in ("$contains", "$icontains")
         if not self.layout.own and (dated or in_text):
             value = (
@@ -90,36 +86,32 @@ class Filter(Conditions):
         return value, False
 
     def compared(self, op: str, operands: Sequence[Any], value: str, kind: bool) -> str:
-        """Write a comparison with a value of any type, or with one that is always a
-        text.
-        """
+        """Write a comparison with a value of any type, or (`kind`) always a text."""
         if op == "$icontains":
             sent = self.parameter(operands[0].lower())
-            found = f"toLower({value}) CONTAINS {sent}"
+            comparison = f"toLower({value}) CONTAINS {sent}"
             if not kind:
-                found = f"CASE WHEN {value} IS :: STRING THEN {found} END"
-            return f"coalesce({found}, false)"
+                comparison = f"CASE WHEN {value} IS :: STRING THEN {comparison} END"
+            return f"coalesce({comparison}, false)"
         sent = self.parameter(operands if op == "$in" else operands[0])
         if op == "$contains":
             in_text = (
                 f"{value} CONTAINS {sent}" if isinstance(operands[0], str) else "false"
             )
             in_list = f"CASE WHEN {value} IS :: LIST<ANY> THEN {sent} IN {value} ELSE"
-            found = (
+            comparison = (
                 in_text
                 if kind
                 else f"{in_list} CASE WHEN {value} IS :: STRING THEN {in_text} END END"
             )
         else:
-            found = f"{value} {SIGNS.get(op, 'IN' if op == '$in' else '=')} {sent}"
-        return f"coalesce({found}, false)"
+            comparison = f"{value} {SIGNS.get(op, 'IN' if op == '$in' else '=')} {sent}"
+        return f"coalesce({comparison}, false)"
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A graph in a database, as far as its nodes satisfy the condition of a view, which
-    the database has to decide.
-    """
+    """A graph in a database: the nodes in the scope of a view, and their edges."""
 
     run: Callable[..., QueryRows]
     layout: Layout
@@ -131,51 +123,52 @@ class Graph:
     def conditions(
         self, variable: str, *more: str, where: Where | None = None
     ) -> tuple[str, dict[str, Any], Where | None]:
-        """Return a WHERE clause, empty where all nodes fit, its parameters, and what
-        Cypher could not say.
+        """Return a WHERE clause (or ""), its parameters, and the remaining condition.
+
+        The database cannot decide the part that remains.
         """
-        asked = Filter(self.layout, variable, variable)
-        condition, left = asked.write(both(self.scope, where))
+        node_filter = Filter(self.layout, variable, variable)
+        condition, remaining = node_filter.write(both(self.scope, where))
         parts = [part for part in (*more, condition) if part != "true"]
-        return f" WHERE {' AND '.join(parts)}" if parts else "", asked.parameters, left
+        return (
+            f" WHERE {' AND '.join(parts)}" if parts else "",
+            node_filter.parameters,
+            remaining,
+        )
 
     def matching(
         self, *more: str, where: Where | None = None
     ) -> tuple[str, dict[str, Any], Where | None]:
-        """Write a MATCH of the nodes ``n`` that satisfy `conditions`; returns what
-        these do.
-        """
-        clause, parameters, left = self.conditions("n", *more, where=where)
-        return f"MATCH {self.layout.node('n')}{clause}", parameters, left
+        """Write a MATCH of the nodes ``n`` with `conditions`, and return as they do."""
+        clause, parameters, remaining = self.conditions("n", *more, where=where)
+        return f"MATCH {self.layout.node('n')}{clause}", parameters, remaining
 
     def node_in_cypher(
         self, variable: str, where: Where | None
     ) -> tuple[str, str, dict[str, Any], Where | None]:
-        """Write a pattern of a node, a condition on it and its parameters, and return
-        what Cypher could not say.
-        """
-        clause, parameters, left = self.conditions(variable, where=where)
+        """Return a node pattern, its condition and parameters, and what remains."""
+        clause, parameters, remaining = self.conditions(variable, where=where)
         return (
             self.layout.node(variable),
             clause.removeprefix(" WHERE ") or "true",
             parameters,
-            left,
+            remaining,
         )
 
     def get(self, ids: Sequence[str]) -> dict[str, Node]:
         """Read nodes by id."""
-        found: dict[str, Node] = {}
+        by_id: dict[str, Node] = {}
         for row in self._among(ids, self._columns()):
-            if row[0] in found:
+            if row[0] in by_id:
                 raise InvalidInput(
                     f"node {row[0]!r}: several nodes of the database have this"
                     f" {self.layout.id}"
                 )
-            found[row[0]] = node_from(self.layout, *row)
-        return found
+            by_id[row[0]] = node_from(self.layout, *row)
+        return by_id
 
     def places(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return the element ids of nodes; those that are not here are left out."""
+        """Return the element ids of existing nodes."""
         return dict(
             map(
                 tuple,
@@ -193,8 +186,9 @@ class Graph:
         return self.run(f"{match} RETURN {columns}", parameters | keys)
 
     def nodes(self, where: Where | None) -> Statement:
-        """Write the statement that reads nodes by id, each row for `node_from`, as far
-        as Cypher can say `where`.
+        """Write the statement that reads nodes as rows for `node_from`, by id.
+
+        Rows satisfy `where` as far as Cypher can express it.
         """
         match, parameters, _ = self.matching(where=where)
         return (
@@ -203,11 +197,11 @@ class Graph:
         )
 
     def _columns(self) -> str:
-        """The columns of which `node_from` makes a node."""
+        """Return the columns that `node_from` reads."""
         return f"{self.layout.id_of('n')}, labels(n), {self.layout.values_of('n')}"
 
     def edges(self, relations: list[str] | None) -> Statement:
-        """Write the statement that reads all edges, each row for `edge_from`."""
+        """Write the statement that reads all edges as rows for `edge_from`."""
         match, parameters = self.edge(_types(relations))
         columns = (
             f"{self.layout.id_of('a')}, type(r), {self.layout.id_of('b')},"
@@ -216,7 +210,7 @@ class Graph:
         return f"{match} RETURN {columns}", parameters
 
     def edge(self, types: str) -> Statement:
-        """Write a MATCH of the edges ``r`` from ``a`` to ``b`` that may be seen."""
+        """Write a MATCH of the visible edges ``r`` from ``a`` to ``b``."""
         leaving, parameters, _ = self.conditions("a")
         clause, more, _ = self.conditions(
             "b", leaving.removeprefix(" WHERE ") or "true"
@@ -237,15 +231,13 @@ class Graph:
         direction: str,
         limit: int | None,
     ) -> list[Edge]:
-        """Read the edges that touch nodes, the heaviest of each; the database decides
-        `where`.
-        """
+        """Read the heaviest edges that touch nodes; the database decides `where`."""
         layout, keys = self.layout, dict[str, Any](limit=limit)
-        others, parameters, _ = self.conditions("b", where=where)
+        end_clause, parameters, _ = self.conditions("b", where=where)
         clause, more, _ = self.conditions(
             "a", layout.among("a", list(dict.fromkeys(ids)), keys)
         )
-        left, right = {"out": ("-", "->"), "in": ("<-", "-"), "both": ("-", "-")}[
+        before, after = {"out": ("-", "->"), "in": ("<-", "-"), "both": ("-", "-")}[
             direction
         ]
         weight = (
@@ -258,20 +250,24 @@ class Graph:
             f"coalesce({weight}, 1.0) DESC, source, target, type(r), {rows},"
             " elementId(r)"
         )
+        heaviest = f"ORDER BY {order} LIMIT $limit " if limit else ""
         text = (
             f"MATCH {layout.node('a')}{clause} CALL {{ WITH a MATCH"
-            f" (a){left}[r{_types(relations)}]{right}{layout.node('b')}{others} WITH r,"
-            f" {layout.id_of('startNode(r)')} AS source, {layout.id_of('endNode(r)')}"
-            f" AS target {f'ORDER BY {order} LIMIT $limit ' if limit else ''}RETURN r,"
-            " source, target } RETURN source, type(r), target, properties(r),"
+            f" (a){before}[r{_types(relations)}]{after}{layout.node('b')}{end_clause}"
+            f" WITH r, {layout.id_of('startNode(r)')} AS source,"
+            f" {layout.id_of('endNode(r)')} AS target {heaviest}RETURN r, source,"
+            " target } RETURN source, type(r), target, properties(r),"
             " elementId(r)"
         )
-        found = {
+        by_element = {
             element: edge_from(*row)
             for *row, element in self.run(text, parameters | more | keys)
         }
         return [
-            edge for _, edge in sorted(found.items(), key=lambda one: _edge_order(*one))
+            edge
+            for _, edge in sorted(
+                by_element.items(), key=lambda item: _edge_order(*item)
+            )
         ]
 
     def count(self) -> tuple[int, int]:
@@ -284,29 +280,25 @@ class Graph:
         return nodes, edges
 
     def unlabelled(self) -> Graph:
-        """Return the graph without its label where every node has it, so that the
-        database's own counts are used.
-        """
+        """Drop the graph's label if all nodes have it, to use the stored counts."""
         if self.scope is not None or self.layout.label is None:
             return self
-        (everything,), (own,) = self.run(
+        (everything,), (of_label,) = self.run(
             f"MATCH (n) RETURN count(n) AS n UNION ALL MATCH {self.layout.node('n')}"
             " RETURN count(n) AS n"
         )
         return (
             replace(self, layout=replace(self.layout, label=None))
-            if everything == own
+            if everything == of_label
             else self
         )
 
     def constrain(self) -> None:
-        """Make the ids of the nodes that graphret writes unique and quick to find, if
-        they are not.
-        """
+        """Create the unique constraint on the ids of graphret's nodes, if missing."""
         if self.layout.id is None:
             raise StoreMismatch(
-                "something else wrote this graph: to add nodes to it, name the property"
-                " of its ids (id_property=)"
+                "another program wrote this graph: to add nodes to it, pass the"
+                " property of its ids (id_property=)"
             )
         name = CONSTRAINT if self.layout.marker == MARKER else ""
         node = f"(n:{quote(self.layout.marker)})"
@@ -318,38 +310,38 @@ class Graph:
     def upsert(self, nodes: Mapping[str, Node], edges: Mapping[EdgeKey, Edge]) -> None:
         """Write nodes, then edges."""
         of_relation = edge_rows(self.layout, edges)
-        self._refuse_others(list(nodes))
+        self._refuse_foreign(list(nodes))
         for labels, rows in node_rows(self.layout, nodes).items():
             node = (
                 f"(n:{quote(self.layout.marker)} {{{quote(self.layout.id or '')}:"
                 " row[0]})"
             )
-            borne = f" SET n:{':'.join(map(quote, labels))}" if labels else ""
+            set_labels = f" SET n:{':'.join(map(quote, labels))}" if labels else ""
             text = (
-                f"UNWIND $rows AS row MERGE {node} SET n = row[1]{borne} WITH n UNWIND"
-                " labels(n) AS label WITH DISTINCT label WHERE NOT label IN $keep"
-                " RETURN label"
+                f"UNWIND $rows AS row MERGE {node} SET n = row[1]{set_labels} WITH n"
+                " UNWIND labels(n) AS label WITH DISTINCT label WHERE NOT label IN"
+                " $keep RETURN label"
             )
-            for some in _blocks(rows):
+            for block in _blocks(rows):
                 if stale := self.run(
-                    text, {"rows": some, "keep": [*labels, self.layout.marker]}
+                    text, {"rows": block, "keep": [*labels, self.layout.marker]}
                 ):
-                    gone = "".join(f":{quote(label)}" for (label,) in stale)
+                    stale_labels = "".join(f":{quote(label)}" for (label,) in stale)
                     self.run(
-                        f"UNWIND $rows AS row MATCH {node} REMOVE n{gone}",
-                        {"rows": some},
+                        f"UNWIND $rows AS row MATCH {node} REMOVE n{stale_labels}",
+                        {"rows": block},
                     )
         for relation, rows in of_relation.items():
             text = (
                 f"{self._without_same(relation)} CREATE (a)-[r:{quote(relation)}]->(b)"
                 " SET r = row[4]"
             )
-            for some in _blocks(rows):
-                self.run(text, {"rows": self._placed(some, required=True)})
+            for block in _blocks(rows):
+                self.run(text, {"rows": self._placed(block, required=True)})
 
     def delete(self, ids: Sequence[str]) -> None:
-        """Take nodes and their edges away."""
-        self._refuse_others(ids)
+        """Delete nodes and their edges."""
+        self._refuse_foreign(ids)
         parameters: dict[str, Any] = {}
         among = self.layout.among("n", ids, parameters)
         self.run(
@@ -358,18 +350,16 @@ class Graph:
         )
 
     def delete_edges(self, edges: Mapping[EdgeKey, Edge]) -> None:
-        """Take edges away."""
+        """Delete edges."""
         rows: dict[str, list[list[Any]]] = defaultdict(list)
         for source, target, relation, *parts in edges:
             rows[relation].append([source, target, *parts])
-        for relation, own in rows.items():
-            for some in _blocks(own):
-                self.run(self._without_same(relation), {"rows": self._placed(some)})
+        for relation, relation_rows in rows.items():
+            for block in _blocks(relation_rows):
+                self.run(self._without_same(relation), {"rows": self._placed(block)})
 
-    def _refuse_others(self, ids: Sequence[str]) -> None:
-        """Raise an `InvalidInput` if an id is that of a node which something else
-        wrote.
-        """
+    def _refuse_foreign(self, ids: Sequence[str]) -> None:
+        """Refuse ids of nodes that another program wrote."""
         if self.layout.own:
             return
         parameters: dict[str, Any] = {}
@@ -381,16 +371,14 @@ class Graph:
             f"{text} RETURN {self.layout.id_of('n')} LIMIT 1", parameters
         ):
             raise InvalidInput(
-                f"node {node_id!r}: something else wrote it, and graphret changes no"
-                " node of others"
+                f"node {node_id!r}: another program wrote it, and graphret does not"
+                " change such nodes"
             )
 
     def _placed(
         self, rows: Sequence[list[Any]], required: bool = False
     ) -> list[list[Any]]:
-        """Return rows with the element ids of their ends; an `InvalidInput` names one
-        that is not there.
-        """
+        """Return rows with the element ids of their ends; refuse a missing end."""
         places = self.places(sorted({end for row in rows for end in row[:2]}))
         for source, target, *_ in rows if required else ():
             if source not in places or target not in places:
@@ -401,12 +389,13 @@ class Graph:
         return [[places.get(row[0]), places.get(row[1]), *row[2:]] for row in rows]
 
     def _without_same(self, relation: str) -> str:
-        """Write what takes graphret's edges away that have the ends and rows of
-        ``$rows``, which are placed.
+        """Write the deletion of graphret's edges with the ends and rows of ``$rows``.
+
+        The ends are element ids, see `_placed`.
         """
         ours = "" if self.layout.own else f" AND r.{ADDED_EDGE}"
-        # in a subquery, both ends are looked up first: else Neo4j would go through all
-        # edges of a hub for each
+        # the subquery makes Neo4j look both ends up first; otherwise it would scan all
+        # edges of a hub for each row
         return (
             "UNWIND $rows AS row MATCH (a) WHERE elementId(a) = row[0] MATCH (b) WHERE"
             " elementId(b) = row[1] CALL { WITH a, b, row MATCH"
@@ -416,14 +405,12 @@ class Graph:
 
 
 def _types(relations: list[str] | None) -> str:
-    """Return relations as a pattern has them; none are all."""
+    """Return relations as written in a pattern; without any, all match."""
     return f":{'|'.join(map(quote, relations))}" if relations else ""
 
 
 def _edge_order(element: str, edge: Edge) -> tuple[Any, ...]:
-    """The place of an edge: by source, target, relation and rows, of several that
-    others made by element id.
-    """
+    """Return the sort key of an edge: source, target, relation, rows, element id."""
     rows = (edge.properties.get(row) for row in ROW_KEYS)
     return (
         edge.source,
@@ -442,8 +429,9 @@ def _blocks(rows: Sequence[list[Any]]) -> Iterator[Sequence[list[Any]]]:
 
 
 def read_rows(graph: Graph, rows: Sequence[list[Any]]) -> list[tuple[Any, ...]]:
-    """Return rows of the driver's values as nodes, edges, whose ends are looked up by
-    their places, and JSON values.
+    """Return rows of the driver's values as nodes, edges and JSON values.
+
+    The ends of edges are looked up by their element ids.
     """
     layout = graph.layout
     places = {node.element_id for row in rows for node in _nodes_in(row)}
@@ -458,24 +446,32 @@ def read_rows(graph: Graph, rows: Sequence[list[Any]]) -> list[tuple[Any, ...]]:
     def id_of(node: Any) -> str:
         return ids.get(node.element_id) or str(node.element_id)
 
-    def value(one: Any) -> Any:
-        if hasattr(one, "relationships"):  # a path
-            steps = zip(one.relationships, one.nodes[1:], strict=True)
+    def value(driver_value: Any) -> Any:
+        if hasattr(driver_value, "relationships"):  # a path
+            steps = zip(driver_value.relationships, driver_value.nodes[1:], strict=True)
             return [
-                value(one.nodes[0]),
+                value(driver_value.nodes[0]),
                 *(value(part) for step in steps for part in step),
             ]
-        if hasattr(one, "labels"):
-            return node_from(layout, id_of(one), list(one.labels), dict(one))
-        if hasattr(one, "start_node"):
-            return edge_from(
-                id_of(one.start_node), one.type, id_of(one.end_node), dict(one)
+        if hasattr(driver_value, "labels"):
+            return node_from(
+                layout,
+                id_of(driver_value),
+                list(driver_value.labels),
+                dict(driver_value),
             )
-        if isinstance(one, list):
-            return [value(item) for item in one]
-        if isinstance(one, dict):
-            return {key: value(item) for key, item in one.items()}
-        return json_value(one)
+        if hasattr(driver_value, "start_node"):
+            return edge_from(
+                id_of(driver_value.start_node),
+                driver_value.type,
+                id_of(driver_value.end_node),
+                dict(driver_value),
+            )
+        if isinstance(driver_value, list):
+            return [value(item) for item in driver_value]
+        if isinstance(driver_value, dict):
+            return {key: value(item) for key, item in driver_value.items()}
+        return json_value(driver_value)
 
     return [tuple(map(value, row)) for row in rows]
 

@@ -1,18 +1,17 @@
-"""How a graph lies in Neo4j: which property is the id, the name and the text, and what
-of it is hidden.
+"""A graph's layout in Neo4j: its properties for id, name and text, and hidden ones.
 
-A graph that graphret wrote: a node has its labels and ``__Graphret__``, with a unique
-constraint on ``id``; the properties ``id``, ``name`` and ``text`` where they are not
-empty, and its own beside them. An edge has ``weight`` where it is not 1, ``source_row``
-and ``target_row``.
+In a graph that graphret wrote, a node has its labels and ``__Graphret__``, with a
+unique constraint on ``id``; the properties ``id``, ``name`` and ``text`` unless they
+are empty, and its own. An edge has ``weight`` if it is not 1, ``source_row`` and
+``target_row``.
 
-A graph that something else wrote is read as it is. What graphret adds to it are nodes
-with the label ``__GraphretAdded__``, and edges with the property ``graphret_added``;
-nothing else there is changed.
+A graph that another program wrote is read as it is. graphret only adds nodes with the
+label ``__GraphretAdded__``, and edges with the property ``graphret_added``; nothing
+else is changed.
 
-A property whose name is taken, by a field or by something hidden, is stored behind
-``properties.``. Names that begin with ``graphret_`` are never read as properties:
-``graphret_labels`` has the labels in their order where that is not the alphabet's,
+A property with a reserved name, of a field or of something hidden, is stored with the
+prefix ``properties.``. Names that begin with ``graphret_`` are never read as
+properties: ``graphret_labels`` has the order of labels if it is not alphabetical, and
 ``graphret_json`` the names of properties that are stored as JSON text.
 """
 
@@ -38,8 +37,8 @@ MARKER = "__Graphret__"
 CONSTRAINT = "graphret_id"
 ADDED, ADDED_EDGE = "__GraphretAdded__", "graphret_added"
 LABELS, JSON = "graphret_labels", "graphret_json"
-#: What a text index keeps beside a node, and the label that it puts on nodes of a graph
-#: which has none of its own.
+#: The properties that a text index adds to a node, and the label that it gives nodes of
+#: a graph without a common label.
 INDEXED = ("graphret_title", "graphret_text", "graphret_names", "graphret_embedding")
 TEXT_LABEL = "__GraphretText__"
 
@@ -51,16 +50,16 @@ _INTERNAL = (
     TEXT_LABEL,
     _LLAMA_NODE,
     "__Entity__",
-)  # labels of graphret's and of LlamaIndex's own
-#: The text of a number that may be an id.
+)  # internal labels of graphret and LlamaIndex
+#: A number as text, which may be an id.
 _NUMBER = re.compile(r"-?\d{1,18}(\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the fields of nodes are, as the options of a `Neo4jStore` say."""
+    """The properties of nodes' fields, as the options of a `Neo4jStore` say."""
 
-    #: Nodes without this property go by their element id, as all do where it is `None`.
+    #: Nodes without this property go by their element id; if it is `None`, all do.
     id: str | None = None
     #: The name and the text are the first of these that a node has, unless `names` and
     #: `texts` say otherwise for one of its labels.
@@ -68,9 +67,9 @@ class Layout:
     text: tuple[str, ...] = ("text", "description", "summary", "content")
     label: str | None = None
     hidden: tuple[str, ...] = ("embedding", *INDEXED)
-    own: bool = False  # graphret wrote all of the graph
-    added: bool = False  # there are nodes that graphret added to another's
-    told: bool = False  # `name` is what the user said, and no guess
+    own: bool = False  # graphret wrote the whole graph
+    added: bool = False  # graphret added nodes to another program's graph
+    name_is_given: bool = False  # `name` is the user's option and not a guess
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -84,27 +83,30 @@ class Layout:
         """The labels that nodes do not show."""
         return frozenset((*_INTERNAL, self.marker))
 
-    def labels(self, found: Iterable[str], ordered: Any = None) -> tuple[str, ...]:
-        """The labels of a node as they are read: in the order it was given, else by the
-        alphabet, ``_`` last.
+    def labels(
+        self, node_labels: Iterable[str], ordered: Any = None
+    ) -> tuple[str, ...]:
+        """Return a node's visible labels, in the stored order or alphabetically.
+
+        In the latter, labels that begin with ``_`` come last.
         """
-        shown = set(found) - self.unseen_labels
+        shown = set(node_labels) - self.unseen_labels
         if isinstance(ordered, list) and set(ordered) == shown:
             return tuple(ordered)
         return tuple(sorted(shown, key=lambda label: (label.startswith("_"), label)))
 
     def node(self, variable: str) -> str:
-        """A pattern for a node of the graph."""
-        return f"({variable})" if self.label is None else f"({self.bears(variable)})"
+        """Return a pattern for a node of the graph."""
+        return f"({variable})" if self.label is None else f"({self.in_graph(variable)})"
 
-    def bears(self, variable: str) -> str:
-        """A condition that a node is of the graph."""
+    def in_graph(self, variable: str) -> str:
+        """Return a condition that a node belongs to the graph."""
         if self.label is None:
             return "true"
         return f"{variable}:{quote(self.label)}{f'|{ADDED}' if self.added else ''}"
 
     def id_of(self, node: str) -> str:
-        """An expression for the id of what `node` is."""
+        """Return an expression for the id of the variable or expression `node`."""
         if self.own:
             return f"{node}.id"
         if self.id is None:
@@ -112,41 +114,45 @@ class Layout:
         return f"coalesce(toStringOrNull({node}.{quote(self.id)}), elementId({node}))"
 
     def among(self, node: str, ids: Sequence[str], parameters: dict[str, Any]) -> str:
-        """A condition that the node's id is one of `ids`, which an index answers; adds
-        to the parameters.
+        """Return a condition, for an index, that the node's id is one of `ids`.
+
+        Its parameters are added to `parameters`.
         """
         parameters["ids"] = list(ids)
         if self.own:
             return f"{node}.id IN $ids"
         parameters["elements"] = [
-            one for one in ids if one.count(":") == 2
+            node_id for node_id in ids if node_id.count(":") == 2
         ]  # as 4:uuid:17
-        found = (
+        alternatives = (
             [f"elementId({node}) IN $elements"]
             if self.id is None or parameters["elements"]
             else []
         )
         if self.id is not None:
             numbers = (
-                float(one) if "." in one else int(one)
-                for one in ids
-                if _NUMBER.fullmatch(one)
+                float(node_id) if "." in node_id else int(node_id)
+                for node_id in ids
+                if _NUMBER.fullmatch(node_id)
             )
             parameters["keys"] = [*ids, *numbers]
-            found.append(f"{node}.{quote(self.id)} IN $keys")
-        return f"({' OR '.join(found)}) AND {self.id_of(node)} IN $ids"
+            alternatives.append(f"{node}.{quote(self.id)} IN $keys")
+        return f"({' OR '.join(alternatives)}) AND {self.id_of(node)} IN $ids"
 
     def properties_of(
         self, what: Literal["name", "text"], labels: Iterable[str]
     ) -> tuple[str, ...]:
-        """The properties that may be the name or the text of a node with some labels,
-        the first that it has.
+        """Return the properties for the name or text of nodes with some labels.
+
+        The first one that a node has counts.
         """
         chosen, usual = self._choice(what)
-        return next((chosen[one] for one in sorted(labels) if one in chosen), usual)
+        return next(
+            (chosen[label] for label in sorted(labels) if label in chosen), usual
+        )
 
     def text_of(self, node: str, what: Literal["name", "text"]) -> str:
-        """An expression for the name or the text of what `node` is."""
+        """Return an expression for the name or the text of `node`."""
         chosen, usual = self._choice(what)
         cases = "".join(
             f"WHEN {node}:{quote(label)} THEN {_first_text(node, chosen[label])} "
@@ -161,16 +167,17 @@ class Layout:
         return (self.names, self.name) if what == "name" else (self.texts, self.text)
 
     def values_of(self, node: str) -> str:
-        """An expression for the properties of what `node` is, as a map; what is hidden
-        stays in the database.
-        """
+        """Return an expression for the map of `node`'s visible properties."""
         return (
             f"{node} {{.*{''.join(f', {quote(name)}: null' for name in self.hidden)}}}"
         )
 
-    def taken(self, labels: Iterable[str] = (), *, written: bool) -> tuple[str, ...]:
-        """The names that mean no property: fields and what is hidden; `written` for
-        nodes that graphret writes.
+    def reserved_names(
+        self, labels: Iterable[str] = (), *, written: bool
+    ) -> tuple[str, ...]:
+        """Return the names of fields and hidden properties.
+
+        `written` is for nodes that graphret writes.
         """
         fields = (self.id, *self._written(labels))
         return (
@@ -183,16 +190,16 @@ class Layout:
         )
 
     def _written(self, labels: Iterable[str]) -> tuple[str, str]:
-        """Where the name and the text of a node are that graphret writes."""
-        borne = list(labels)
-        name = self.properties_of("name", borne) or self.name
-        text = self.properties_of("text", borne) or self.text
+        """Return the properties for the name and the text of a node that is written."""
+        label_list = list(labels)
+        name = self.properties_of("name", label_list) or self.name
+        text = self.properties_of("text", label_list) or self.text
         return name[0], text[0]
 
 
 OWN = Layout("id", ("name",), ("text",), MARKER, INDEXED, own=True)
 
-#: The number of all nodes, and of those with each label that tells how a graph lies.
+#: The number of all nodes, and of those with each label that tells a layout.
 COUNTS = " UNION ALL ".join(
     f"MATCH (n{label}) RETURN count(n) AS n"
     for label in ("", f":{MARKER}", f":{_LLAMA_NODE}", f":{ADDED}")
@@ -202,56 +209,58 @@ COUNTS = " UNION ALL ".join(
 def detected(
     counts: Sequence[int], described: Layout | None, hidden: Sequence[str]
 ) -> Layout:
-    """Return how a graph lies, given what `COUNTS` found, what the user described, and
-    the options of a layout.
-    """
-    everything, own, llama, added = counts
+    """Return a graph's layout from the result of `COUNTS` and the user's options."""
+    all_nodes, graphret_nodes, llama_nodes, added_nodes = counts
     if described is not None:
-        found = described
-    elif own or not everything:
-        found = OWN
-    elif llama:  # LlamaIndex's Neo4jPropertyGraphStore wrote it, or part of it
-        found = Layout(
+        layout = described
+    elif graphret_nodes or not all_nodes:
+        layout = OWN
+    elif llama_nodes:  # LlamaIndex's Neo4jPropertyGraphStore wrote it, or part of it
+        layout = Layout(
             "id",
             ("name",),
             ("text",),
-            _LLAMA_NODE if llama + added == everything else None,
+            _LLAMA_NODE if llama_nodes + added_nodes == all_nodes else None,
         )
     else:
-        found = Layout()
+        layout = Layout()
     return replace(
-        found, added=added > 0 and not found.own, hidden=(*found.hidden, *hidden)
+        layout,
+        added=added_nodes > 0 and not layout.own,
+        hidden=(*layout.hidden, *hidden),
     )
 
 
 def described(**options: Any) -> Layout | None:
-    """Return the layout that options of a store describe (`id`, `name`, `text`,
-    `label`), `None` where none does.
-    """
-    given = {what: option for what, option in options.items() if option is not None}
-    if not given:
+    """Return the layout of options (`id`, `name`, `text`, `label`), if any."""
+    options_given = {
+        what: option for what, option in options.items() if option is not None
+    }
+    if not options_given:
         return None
-    for what, option in given.items():
+    for what, option in options_given.items():
         if isinstance(option, str):
             quote(option, what if what == "label" else f"{what}_property")
-    told = Layout(id=given.get("id"), label=given.get("label"))
-    if isinstance(name := given.get("name"), Mapping):
-        told = replace(told, names=_by_label(name, "name_property"))
+    layout = Layout(id=options_given.get("id"), label=options_given.get("label"))
+    if isinstance(name := options_given.get("name"), Mapping):
+        layout = replace(layout, names=_by_label(name, "name_property"))
     elif name is not None:
-        told = replace(told, name=_listed(name, "name_property"), told=True)
-    if isinstance(text := given.get("text"), Mapping):
-        told = replace(told, texts=_by_label(text, "text_property"))
+        layout = replace(
+            layout, name=_listed(name, "name_property"), name_is_given=True
+        )
+    if isinstance(text := options_given.get("text"), Mapping):
+        layout = replace(layout, texts=_by_label(text, "text_property"))
     elif text is not None:
-        told = replace(told, text=_listed(text, "text_property"))
-    return told
+        layout = replace(layout, text=_listed(text, "text_property"))
+    return layout
 
 
 def _by_label(
-    given: Mapping[str, str | Sequence[str]], what: str
+    names_by_label: Mapping[str, str | Sequence[str]], what: str
 ) -> dict[str, tuple[str, ...]]:
-    for label in given:
+    for label in names_by_label:
         quote(label, f"{what}: a label")
-    return {label: _listed(names, what) for label, names in given.items()}
+    return {label: _listed(names, what) for label, names in names_by_label.items()}
 
 
 def _listed(names: Any, what: str) -> tuple[str, ...]:
@@ -262,17 +271,16 @@ def _listed(names: Any, what: str) -> tuple[str, ...]:
 
 
 def _first_text(node: str, names: Sequence[str]) -> str:
-    """An expression for the first of some properties that can be shown as a text."""
+    """Return an expression for the first of some properties with a text value."""
     texts = "".join(f"toStringOrNull({node}.{quote(name)}), " for name in names)
     return f"coalesce({texts}'')"
 
 
 def quote(name: str, what: str = "name") -> str:
-    """Return a name as Cypher reads it back; an `InvalidInput` refuses one that is
-    empty or has a null character.
+    """Return a quoted name; refuse one that is empty or has a null character.
 
-    A backslash is written as its own Unicode escape: Neo4j replaces such escapes before
-    it looks at the text, so that ``\\u0060`` in a name would end it.
+    A backslash is written as its Unicode escape: Neo4j replaces such escapes before it
+    parses the text, so that ``\\u0060`` in a name would end it.
     """
     if not isinstance(name, str) or not name or "\0" in name:
         raise InvalidInput(
@@ -281,43 +289,41 @@ def quote(name: str, what: str = "name") -> str:
     return "`" + name.replace("`", "``").replace("\\", "\\u005C") + "`"
 
 
-def escaped(name: str, taken: Sequence[str]) -> str:
-    """Return where a property is stored, given the names that mean something else."""
+def escaped(name: str, reserved: Sequence[str]) -> str:
+    """Return the key under which a property is stored, given the reserved names."""
     return (
         _PREFIX + name
-        if name in taken or name.startswith((_RESERVED, _PREFIX))
+        if name in reserved or name.startswith((_RESERVED, _PREFIX))
         else name
     )
 
 
-def unescaped(key: str, taken: Sequence[str]) -> str | None:
-    """Return the name of the property that is stored there, `None` where it is no
-    property.
-    """
+def unescaped(key: str, reserved: Sequence[str]) -> str | None:
+    """Return the name of the property stored under a key, or `None`."""
     return (
-        None if key in taken or key.startswith(_RESERVED) else key.removeprefix(_PREFIX)
+        None
+        if key in reserved or key.startswith(_RESERVED)
+        else key.removeprefix(_PREFIX)
     )
 
 
 def node_rows(
     layout: Layout, nodes: Mapping[str, Node]
 ) -> dict[tuple[str, ...], list[list[Any]]]:
-    """Lay nodes out as rows of id and properties, by labels; an `InvalidInput` says
-    what Neo4j does not hold.
-    """
+    """Return nodes as rows of id and properties, by labels; refuse malformed names."""
     rows: dict[tuple[str, ...], list[list[Any]]] = defaultdict(list)
     for node in nodes.values():
         what = f"node {node.id!r}"
         labels = tuple(dict.fromkeys(node.labels))
-        taken = layout.taken(labels, written=True)
-        values = _stored(node.properties, taken, what)
+        reserved = layout.reserved_names(labels, written=True)
+        values = _stored(node.properties, reserved, what)
         for candidates, value in (
             (layout.properties_of("name", labels) or layout.name, node.name),
             (layout.properties_of("text", labels) or layout.text, node.text),
         ):
             if (
                 value or len(candidates) > 1
-            ):  # an empty one keeps the next candidate from being read in its place
+            ):  # an empty value keeps the next candidate from being read instead
                 values[candidates[0]] = value
         values[layout.id or ""] = node.id
         for label in labels:
@@ -331,9 +337,7 @@ def node_rows(
 def edge_rows(
     layout: Layout, edges: Mapping[EdgeKey, Edge]
 ) -> dict[str, list[list[Any]]]:
-    """Lay edges out as rows of source, target, two rows of tables and properties, by
-    relation.
-    """
+    """Return edges by relation, as rows of source, target, rows and properties."""
     rows: dict[str, list[list[Any]]] = defaultdict(list)
     for (source, target, relation, *parts), edge in edges.items():
         what = f"{edge_words(edge)} ({relation})"
@@ -348,28 +352,26 @@ def edge_rows(
 
 
 def _stored(
-    properties: Mapping[str, Any], taken: Sequence[str], what: str
+    properties: Mapping[str, Any], reserved: Sequence[str], what: str
 ) -> dict[str, Any]:
-    """Return properties as Neo4j holds them, which has no null, no map and no mixed
-    list.
-    """
-    kept: dict[str, Any] = {}
+    """Return properties as Neo4j stores them: without nulls, maps and mixed lists."""
+    values: dict[str, Any] = {}
     texts: list[str] = []
     for name, value in properties.items():
         if value is None:
             continue
-        key = escaped(name, taken)
+        key = escaped(name, reserved)
         quote(key, f"{what}: the name of a property")
         if _is_held(value):
-            kept[key] = value
+            values[key] = value
         else:
-            kept[key] = json.dumps(value, ensure_ascii=False)
+            values[key] = json.dumps(value, ensure_ascii=False)
             texts.append(name)
-    return {**kept, JSON: texts} if texts else kept
+    return {**values, JSON: texts} if texts else values
 
 
 def _is_held(value: Any) -> bool:
-    """Whether Neo4j holds a JSON value: a scalar, or a list of scalars of one kind."""
+    """Whether Neo4j can store a value: a scalar, or a list of one kind of scalar."""
     if isinstance(value, list | tuple):
         kinds = {float if type(item) is int else type(item) for item in value}
         return (
@@ -383,22 +385,20 @@ def _is_held(value: Any) -> bool:
 def node_from(
     layout: Layout, node_id: str, labels: list[str], values: Mapping[str, Any]
 ) -> Node:
-    """Make a node of what a query returned of it."""
+    """Return the node for a row of a query."""
     return Node(
         node_id,
         layout.labels(labels, values.get(LABELS)),
         _text_in(values, layout.properties_of("name", labels)),
         _text_in(values, layout.properties_of("text", labels)),
-        _loaded(values, layout.taken(labels, written=layout.marker in labels)),
+        _loaded(values, layout.reserved_names(labels, written=layout.marker in labels)),
     )
 
 
 def edge_from(
     source: str, relation: str, target: str, values: Mapping[str, Any]
 ) -> Edge:
-    """Make an edge of what a query returned of it; one without a number as its weight
-    has weight 1.
-    """
+    """Return the edge for a row of a query, with weight 1 unless it is a number."""
     weight = values.get("weight", 1.0)
     weighed = (
         isinstance(weight, int | float)
@@ -410,9 +410,7 @@ def edge_from(
 
 
 def _text_in(values: Mapping[str, Any], candidates: tuple[str, ...]) -> str:
-    """Return the first of the properties that is there as a text, or can be shown as
-    one.
-    """
+    """Return the first property with a text value, or one that can be shown as text."""
     for name in candidates:
         value = json_value(values.get(name))
         if isinstance(value, str | int | float):
@@ -420,16 +418,14 @@ def _text_in(values: Mapping[str, Any], candidates: tuple[str, ...]) -> str:
     return ""
 
 
-def _loaded(values: Mapping[str, Any], taken: Sequence[str]) -> dict[str, Any]:
-    """Return properties as they were before `_stored`, and what something else stored
-    as JSON values.
-    """
-    found: dict[str, Any] = {}
+def _loaded(values: Mapping[str, Any], reserved: Sequence[str]) -> dict[str, Any]:
+    """Return properties as before `_stored`; other programs' values as JSON values."""
+    properties: dict[str, Any] = {}
     for key, value in values.items():
-        if (name := unescaped(key, taken)) is not None and (
+        if (name := unescaped(key, reserved)) is not None and (
             read := json_value(value)
         ) is not None:
-            found[name] = read
+            properties[name] = read
     for name in values.get(JSON) or ():
-        found[name] = json.loads(found[name])
-    return found
+        properties[name] = json.loads(properties[name])
+    return properties

@@ -1,6 +1,4 @@
-"""What names a node of a graph that something else wrote, and what it says: chosen for
-each label from a sample of its nodes.
-"""
+"""The name and text properties of foreign graphs, chosen by label from a sample."""
 
 from __future__ import annotations
 
@@ -20,14 +18,14 @@ Record: TypeAlias = Mapping[str, Any]
 
 #: Nodes of a label whose properties are read, and labels asked for in one statement.
 SAMPLE, _LABELS = 100, 40
-#: The share of a label's nodes that have a property, and of its values that differ,
-#: from which on it names them; names proper may come more often.
+#: The least share of a label's nodes that have a name property, and of distinct values
+#: among them; values under a key such as "name" may repeat more often.
 _COVERED, _DISTINCT, _DISTINCT_NAMES = 0.5, 0.9, 0.5
 #: Longest values on average that are names, and shortest that are texts, in characters.
 _SHORT, _LONG = 80, 100
-#: How keys of names end, the likeliest first.
+#: The last word of a name's key, the likeliest first.
 _ENDINGS = ("name", "title", "label", "code")
-#: How keys of names begin that name a part, or something else than the node.
+#: The first words of keys that name a part, or something else than the node.
 _PARTS = frozenset(("first", "middle", "last", "given", "family"))
 _OTHERS = frozenset(("contact", "ship", "bill", "parent", "file", "user"))
 _IDS = ("id", "uuid", "key", "number", "no", "nr")
@@ -36,46 +34,49 @@ _log = logging.getLogger(__name__)
 
 
 def with_names(graph: Graph) -> Layout:
-    """Return the layout of a graph with what names the nodes of each label, and what
-    they say; what was told stays.
+    """Return a graph's layout with name and text properties for each label.
+
+    Properties that the user gave stay.
 
     Raises
     ------
     InvalidInput
-        When a property that was told as a name, or its label, is of no node.
+        If no node has a name property that the user gave, or its label.
     """
     layout = graph.layout
     records = _sampled(graph)
-    _require_told(layout, records)
+    _require_known_names(layout, records)
     names, texts = dict(layout.names), dict(layout.texts)
-    for label, some in records.items():
-        if label not in texts and _covers(some, layout.text) < _COVERED:
-            texts[label] = _text_of(some)
-        told = layout.told and _covers(some, layout.name) >= _COVERED
-        if label not in names and not told:
-            says = _covers(some, texts.get(label, layout.text)) >= _COVERED
-            names[label] = _name_of(label, some, layout, by_id=not says)
+    for label, records_of_label in records.items():
+        if label not in texts and _covers(records_of_label, layout.text) < _COVERED:
+            texts[label] = _text_of(records_of_label)
+        name_given = (
+            layout.name_is_given and _covers(records_of_label, layout.name) >= _COVERED
+        )
+        if label not in names and not name_given:
+            says = _covers(records_of_label, texts.get(label, layout.text)) >= _COVERED
+            names[label] = _name_of(label, records_of_label, layout, by_id=not says)
     _log.info(
         "nodes are named by: %s",
         "; ".join(
-            f"{label}: {', '.join(found) or 'nothing'}"
-            for label, found in sorted(names.items())
+            f"{label}: {', '.join(keys) or 'nothing'}"
+            for label, keys in sorted(names.items())
         ),
     )
     return replace(layout, names=names, texts=texts)
 
 
 def _sampled(graph: Graph) -> dict[str, list[Record]]:
-    """Read the properties of some nodes of each label that is shown."""
+    """Read the properties of some nodes of each visible label."""
     listed = graph.run("CALL db.labels() YIELD label RETURN label ORDER BY label")
     labels = [name for (name,) in listed if name not in graph.layout.unseen_labels]
-    found: dict[str, list[Record]] = {}
+    records: dict[str, list[Record]] = {}
     for start in range(0, len(labels), _LABELS):
-        some = labels[start : start + _LABELS]
-        parts = [_sample_of(graph, i, label) for i, label in enumerate(some)]
+        label_block = labels[start : start + _LABELS]
+        parts = [_sample_of(graph, i, label) for i, label in enumerate(label_block)]
         for i, values in graph.run(" UNION ALL ".join(parts)):
-            found.setdefault(some[i], []).append(values)
-    return found
+            records.setdefault(label_block[i], []).append(values)
+    return records
 
 
 def _sample_of(graph: Graph, number: int, label: str) -> str:
@@ -84,33 +85,37 @@ def _sample_of(graph: Graph, number: int, label: str) -> str:
     return f"{match} WITH n LIMIT {SAMPLE} RETURN {number} AS i, {values} AS found"
 
 
-def _require_told(layout: Layout, records: Mapping[str, Sequence[Record]]) -> None:
-    """Raise an `InvalidInput` if what was told of names is nowhere."""
+def _require_known_names(
+    layout: Layout, records: Mapping[str, Sequence[Record]]
+) -> None:
+    """Refuse name properties or labels of the user that no node has."""
     if not records:
         return
-    if layout.told and not any(_covers(some, layout.name) for some in records.values()):
+    if layout.name_is_given and not any(
+        _covers(records_of_label, layout.name) for records_of_label in records.values()
+    ):
         raise InvalidInput(
             "name_property: expected a property of the graph, got"
-            f" {', '.join(layout.name)!r}; there is {_listed(records)}"
+            f" {', '.join(layout.name)!r}; it has {_listed(records)}"
         )
     for label, keys in layout.names.items():
         if label not in records:
             raise InvalidInput(
-                f"name_property: expected a label of the graph, got {label!r}; there is"
+                f"name_property: expected a label of the graph, got {label!r}; it has"
                 f" {', '.join(sorted(records))}"
             )
         if not _covers(records[label], keys):
             raise InvalidInput(
                 f"name_property: expected a property of {label}, got"
-                f" {', '.join(keys)!r}; there is {_listed({label: records[label]})}"
+                f" {', '.join(keys)!r}; it has {_listed({label: records[label]})}"
             )
 
 
 def _listed(records: Mapping[str, Sequence[Record]]) -> str:
-    """The properties of each label, for people to read."""
+    """Return the properties of each label as a readable text."""
     return "; ".join(
-        f"{label}: {', '.join(sorted(_keys(some))) or 'none'}"
-        for label, some in sorted(records.items())
+        f"{label}: {', '.join(sorted(_keys(records_of_label))) or 'none'}"
+        for label, records_of_label in sorted(records.items())
     )
 
 
@@ -124,7 +129,7 @@ def _keys(records: Iterable[Record]) -> set[str]:
 
 
 def _covers(records: Sequence[Record], keys: Sequence[str]) -> float:
-    """The share of records that have one of some properties."""
+    """Return the share of records that have one of some properties."""
     has = [any(record.get(key) is not None for key in keys) for record in records]
     return sum(has) / len(has) if has else 0.0
 
@@ -132,9 +137,7 @@ def _covers(records: Sequence[Record], keys: Sequence[str]) -> float:
 def _name_of(
     label: str, records: Sequence[Record], layout: Layout, *, by_id: bool
 ) -> tuple[str, ...]:
-    """Return the properties that name the nodes of a label: the likeliest name, then,
-    with `by_id`, the id; none where there is neither.
-    """
+    """Return a label's name properties: the likeliest and, with `by_id`, the id."""
     ranked = sorted(
         (_as_name(label, key), key)
         for key in _keys(records)
@@ -145,16 +148,16 @@ def _name_of(
         for key in (_keys(records) if by_id else ())
         if _is_id(key, [record.get(key) for record in records])
     )
-    return (*(key for _, key in ranked[:1]), *(one[-1] for one in ids[:1]))
+    return (*(key for _, key in ranked[:1]), *(candidate[-1] for candidate in ids[:1]))
 
 
 def _as_name(label: str, key: str) -> tuple[bool, bool, bool, bool, int]:
-    """How likely a key names a node of a label; what sorts first is likeliest."""
+    """Return the sort key of a name property; the likeliest name sorts first."""
     *before, last = name_words(key)
-    own = _own_words(label)
+    label_words = _own_words(label)
     return (
         key.lower() != "name",
-        bool(before) and own.isdisjoint(before),
+        bool(before) and label_words.isdisjoint(before),
         not _OTHERS.isdisjoint(before),
         not _PARTS.isdisjoint(before) and "last" not in before,
         _ENDINGS.index(last),
@@ -166,9 +169,7 @@ def _own_words(label: str) -> set[str]:
 
 
 def _is_name(key: str, values: Sequence[Any]) -> bool:
-    """Whether a property may name nodes: short texts that are nearly unique, under a
-    key that ends as names do.
-    """
+    """Whether a property may name nodes: nearly unique short texts under a fit key."""
     ending = name_words(key)[-1:]
     texts = [value for value in values if isinstance(value, str) and value.strip()]
     if not ending or ending[0] not in _ENDINGS or len(texts) < _COVERED * len(values):
@@ -180,7 +181,7 @@ def _is_name(key: str, values: Sequence[Any]) -> bool:
 
 
 def _is_id(key: str, values: Sequence[Any]) -> bool:
-    """Whether a property tells nodes apart and can be shown to people."""
+    """Whether a property identifies nodes and is readable."""
     ending = name_words(key)[-1:]
     shown = [value for value in values if isinstance(value, str | int)]
     return (
@@ -192,10 +193,10 @@ def _is_id(key: str, values: Sequence[Any]) -> bool:
 
 
 def _text_of(records: Sequence[Record]) -> tuple[str, ...]:
-    """Return the property with the longest texts, none where no texts are long."""
+    """Return the property with the longest texts, if any are long."""
     long: list[tuple[float, str]] = []
     for key in _keys(records):
-        texts = [one[key] for one in records if isinstance(one.get(key), str)]
+        texts = [record[key] for record in records if isinstance(record.get(key), str)]
         mean = sum(map(len, texts)) / len(records)
         if mean >= _LONG and all(" " in text for text in texts if len(text) > _LONG):
             long.append((-mean, key))

@@ -1,6 +1,4 @@
-"""The schema of a graph in Neo4j: labels and relations from the database's own counts,
-the rest from samples.
-"""
+"""The schema of a graph in Neo4j: labels and relations counted, the rest sampled."""
 
 from __future__ import annotations
 
@@ -16,10 +14,10 @@ from graphret.validation import json_value
 
 #: Nodes of a label and edges of a relation whose properties are read.
 SAMPLE = 1_000
-#: Edges of a relation whose ends are read; of large ones those between labels are
-#: counted by the database where it can.
+#: Edges of a relation whose ends are read; for larger relations, the database counts
+#: the edges between labels if it can.
 COUNTED = 10_000
-#: Nodes among which those without a label are looked for: the database keeps no list of
+#: Nodes among which those without a label are searched: the database has no list of
 #: them.
 SCANNED = 50_000
 _TEXT_SHOWN = 200
@@ -31,17 +29,17 @@ Triples = Counter[tuple[str, str, str]]
 def read_schema(graph: Graph) -> GraphSchema:
     """Count labels and relations, so that none is missing, and sample the rest.
 
-    Properties have the names that Cypher knows them by, ``id``, ``name`` and ``text``
-    among them, since that is what a schema is held against here. An edge counts under
-    every pair of its ends' labels: Neo4j knows no primary one.
+    Properties have their names in Cypher, including ``id``, ``name`` and ``text``,
+    because queries are checked against this schema. An edge counts under every pair of
+    its ends' labels: Neo4j has no primary label.
     """
     graph = graph.unlabelled()
-    named = graph.run("CALL db.labels() YIELD label RETURN label ORDER BY label")
-    typed = graph.run(
+    label_rows = graph.run("CALL db.labels() YIELD label RETURN label ORDER BY label")
+    relation_rows = graph.run(
         "CALL db.relationshipTypes() YIELD relationshipType AS name RETURN name ORDER"
         " BY name"
     )
-    shown = [name for (name,) in named if name not in graph.layout.unseen_labels]
+    shown = [name for (name,) in label_rows if name not in graph.layout.unseen_labels]
     nodes = {
         "": graph.matching()[:2],
         **{name: graph.matching(f"n:{quote(name)}")[:2] for name in shown},
@@ -49,14 +47,14 @@ def read_schema(graph: Graph) -> GraphSchema:
     labels = _counted(graph, "n", nodes)
     everything = labels.pop("", 0)
     relations = _counted(
-        graph, "r", {name: graph.edge(f":{quote(name)}") for (name,) in typed}
+        graph, "r", {name: graph.edge(f":{quote(name)}") for (name,) in relation_rows}
     )
     builder, triples, in_part = SchemaBuilder(), Triples(), set()
     for label in (*labels, ""):
         builder.observe_nodes(_sample(graph, label))
     for relation, n in relations.items():
-        found, all_read = _triples(graph, relation, n, labels)
-        triples.update(found)
+        relation_triples, all_read = _triples(graph, relation, n, labels)
+        triples.update(relation_triples)
         in_part.update([] if all_read else [relation])
         match, parameters = graph.edge(f":{quote(relation)}")
         rows = graph.run(
@@ -87,23 +85,23 @@ def read_schema(graph: Graph) -> GraphSchema:
 def _counted(
     graph: Graph, what: str, patterns: Mapping[str, tuple[str, dict[str, Any]]]
 ) -> dict[str, int]:
-    """Count what each pattern finds, many to a statement, and return the names of those
-    that find something.
-    """
-    found: dict[str, int] = {}
+    """Count the matches of each pattern, and return those above zero."""
+    counts: dict[str, int] = {}
     names = list(patterns)
     for start in range(0, len(names), _COUNTS):
-        some = list(enumerate(names))[start : start + _COUNTS]
+        block = list(enumerate(names))[start : start + _COUNTS]
         text = " UNION ALL ".join(
             f"{patterns[name][0]} RETURN {i} AS i, count({what}) AS n"
-            for i, name in some
+            for i, name in block
         )
-        found |= {names[i]: n for i, n in graph.run(text, patterns[some[0][1]][1]) if n}
-    return found
+        counts |= {
+            names[i]: n for i, n in graph.run(text, patterns[block[0][1]][1]) if n
+        }
+    return counts
 
 
 def _sample(graph: Graph, label: str) -> list[Node]:
-    """Read nodes of a label, or some without one, if it is empty."""
+    """Read some nodes of a label, or without any label if it is empty."""
     layout = graph.layout
     long = "".join(
         f", {quote(name)}: left(n.{quote(name)}, {_TEXT_SHOWN})"
@@ -130,21 +128,25 @@ def _sample(graph: Graph, label: str) -> list[Node]:
 def _triples(
     graph: Graph, relation: str, n: int, labels: Iterable[str]
 ) -> tuple[Triples, bool]:
-    """Count the edges of a relation by the labels of their ends, and say whether all
-    were.
-    """
+    """Count a relation's edges by their ends' labels, and whether that is exact."""
     name, layout = quote(relation), graph.layout
     if n > COUNTED and graph.scope is None and layout.label is None:
-        # where one end has one label, the database's own counts say it all
+        # if one end has only one label, the database's own counts are enough
         sources = _counted(
             graph,
             "r",
-            {one: (f"MATCH (:{quote(one)})-[r:{name}]->()", {}) for one in labels},
+            {
+                label: (f"MATCH (:{quote(label)})-[r:{name}]->()", {})
+                for label in labels
+            },
         )
         targets = _counted(
             graph,
             "r",
-            {one: (f"MATCH ()-[r:{name}]->(:{quote(one)})", {}) for one in labels},
+            {
+                label: (f"MATCH ()-[r:{name}]->(:{quote(label)})", {})
+                for label in labels
+            },
         )
         if (len(sources) == 1 and n in sources.values()) or (
             len(targets) == 1 and n in targets.values()
@@ -156,22 +158,25 @@ def _triples(
             )
             return Triples({(s, relation, t): m for s, t, m in pairs_of}), True
     match, parameters = graph.edge(f":{name}")
-    found = Triples()
+    triples = Triples()
     text = f"{match} WITH a, b LIMIT {COUNTED} RETURN labels(a), labels(b), count(*)"
     for source, target, m in graph.run(text, parameters):
-        for one in layout.labels(source) or ("",):
-            found.update(
-                {(one, relation, other): m for other in layout.labels(target) or ("",)}
+        for label in layout.labels(source) or ("",):
+            triples.update(
+                {
+                    (label, relation, other): m
+                    for other in layout.labels(target) or ("",)
+                }
             )
     share = n / min(n, COUNTED)
     return (
-        Triples({triple: round(m * share) for triple, m in found.items()}),
+        Triples({triple: round(m * share) for triple, m in triples.items()}),
         n <= COUNTED,
     )
 
 
 def _readable(values: Mapping[str, Any], hidden: Sequence[str] = ()) -> dict[str, Any]:
-    """Properties by the names that Cypher knows, with dates as Python has them."""
+    """Return properties by their names in Cypher, with dates as Python objects."""
     shown = {
         key: value
         for key, value in values.items()

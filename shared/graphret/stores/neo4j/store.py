@@ -38,16 +38,14 @@ BLOCK = 5_000
 
 
 class Neo4jStore(DatabaseStore):
-    """A `CypherStore` in Neo4j 5.13 or later; nothing of the graph is kept in this
-    process.
+    """A `CypherStore` in Neo4j 5.13 or later, which keeps no graph in this process.
 
-    Nothing is asked of the server before the first call. A store is safe to use from
-    several threads, and when the server comes back. How a graph lies is seen from the
-    database: what a store wrote itself, what LlamaIndex's ``Neo4jPropertyGraphStore``
-    wrote, or anything else, whose element ids are then the ids. Neo4j has no null: such
-    properties are left out. Maps, mixed lists and integers beyond 64 bits are stored as
-    JSON text and come back as they were; a condition sees the text. Tuples come back as
-    lists.
+    The server is first contacted by the first call. A store can be used from several
+    threads, and again when a server is back. The layout of a graph is detected: written
+    by a store itself, by LlamaIndex's ``Neo4jPropertyGraphStore``, or by anything else,
+    in which case element ids are the ids. Neo4j has no null: such properties are left
+    out. Maps, mixed lists and integers beyond 64 bits are stored as JSON text and come
+    back as they were; a condition sees the text. Tuples come back as lists.
 
     Parameters
     ----------
@@ -124,9 +122,7 @@ class Neo4jStore(DatabaseStore):
         self._connection = Connection(self.driver, uri, database, timeout)
         self._layout: Layout | None = None
         self._constrained = False
-        self._turn = (
-            threading.Lock()
-        )  # held by the one write at a time that indexes can follow
+        self._turn = threading.Lock()  # held by a write while indexes are attached
 
     @classmethod
     def from_driver(
@@ -155,15 +151,14 @@ class Neo4jStore(DatabaseStore):
         )
 
     def close(self) -> None:
-        """Close the connections; a driver that the store was given stays open, as does
-        that of a view.
-        """
+        """Close the connections; a driver passed to the store or a view stays open."""
         if self._own_driver and not self._is_view:
             self.driver.close()
 
     def graph(self) -> Graph:
-        """Return what statements are made with, for indexes in the database; how the
-        graph lies is found out here.
+        """Return the graph that writes statements, detecting its layout first.
+
+        Indexes in the database use it, too.
         """
         layout = self._layout
         if layout is None:
@@ -171,7 +166,7 @@ class Neo4jStore(DatabaseStore):
             layout = detected(counts, self._described, self._hidden)
             if not layout.own:
                 layout = with_names(Graph(self._connection.run, layout))
-            if counts[0]:  # an empty database may be another's tomorrow
+            if counts[0]:  # an empty database may be filled by another program
                 self._layout = layout
         return Graph(self._connection.run, layout, self._scope)
 
@@ -204,9 +199,7 @@ class Neo4jStore(DatabaseStore):
     # writing
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Add nodes and edges, or replace those of the same identity, in one
-        transaction; see `GraphStore.upsert`.
-        """
+        """Add or replace nodes and edges in one go; see `GraphStore.upsert`."""
         if (nodes := list(nodes)) and not self._is_view:
             layout = self.graph().layout
             self._layout = replace(layout, added=not layout.own)
@@ -216,11 +209,12 @@ class Neo4jStore(DatabaseStore):
         super().upsert(nodes, edges)
 
     def write(self, work: Callable[[Graph], T]) -> T:
-        """Do what writes, in a transaction of its own or the one that is under way, for
-        indexes in the database.
+        """Run `work` in a write transaction, a new one or the current one.
+
+        Indexes in the database use it.
         """
         self._require_writable()
-        self.graph()  # how the graph lies is found out once, and by none of its copies
+        self.graph()  # detect the layout once, and not in each copy
         return self._connection.write(
             lambda connection: work(self._copy(_connection=connection).graph())
         )
@@ -260,8 +254,9 @@ class Neo4jStore(DatabaseStore):
         return self.graph().layout.id_of(variable)
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
-        """Return ``r``, ``w``, ``rw`` or ``s``: what the server takes the query for;
-        see `CypherStore.explain`.
+        """Return the server's type of a query, ``r``, ``w``, ``rw`` or ``s``.
+
+        See `CypherStore.explain`.
         """
         self._require_query(timeout)
         return self._connection.run(f"EXPLAIN {cypher}", timeout=timeout).kind

@@ -1,6 +1,4 @@
-"""What the guard knows of a schema, laid out so that a query is held against it in
-little time.
-"""
+"""What the guard knows of a schema, laid out for fast lookups."""
 
 from __future__ import annotations
 
@@ -27,8 +25,7 @@ _SCHEMAS = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SchemaNames:
-    """The names of a schema, of which of them it may not know all, and its triples by
-    their parts.
+    """The names of a schema and its triples by their parts, and what it may lack.
 
     An empty label stands for nodes that have none.
     """
@@ -50,24 +47,21 @@ class SchemaNames:
 
     @classmethod
     def of(cls, schema: GraphSchema, dialect: str) -> SchemaNames:
-        """The names that queries have for this schema; in small letters for Ladybug,
-        which does not tell them apart.
+        """The names that queries have for this schema, in lower case for Ladybug.
 
         They are kept for the next query: a schema is checked against thousands of
         times, and does not change.
         """
         key = id(schema), dialect
-        if (kept := _KEPT.get(key)) is None:
+        if (cached := _KEPT.get(key)) is None:
             if len(_KEPT) >= _SCHEMAS:
                 _KEPT.clear()
-            kept = _KEPT[key] = schema, _known(schema, dialect)
-        return kept[1]
+            cached = _KEPT[key] = schema, _known(schema, dialect)
+        return cached[1]
 
     @property
     def unlabelled(self) -> bool:
-        """Whether there are nodes without a label of which the schema does not know the
-        properties.
-        """
+        """Whether there are nodes without a label whose properties are not known."""
         return "" in self.sampled_properties or (
             "" in self.linked and "" not in self.properties
         )
@@ -128,15 +122,20 @@ def _with_columns(
 
 def _frozen(joins: Mapping[str, Mapping[str, set[str]]]) -> Joins:
     return {
-        label: {name: frozenset(ends) for name, ends in found.items()}
-        for label, found in joins.items()
+        label: {
+            name: frozenset(far_labels)
+            for name, far_labels in labels_by_relation.items()
+        }
+        for label, labels_by_relation in joins.items()
     }
 
 
 def _spelling(schema: GraphSchema) -> dict[str, str]:
     names = [*schema.labels, *(name for triple in schema.relations for name in triple)]
     for table in (schema.properties, schema.relation_properties):
-        names += [name for owner, found in table.items() for name in (owner, *found)]
+        names += [
+            name for owner, properties in table.items() for name in (owner, *properties)
+        ]
     return {name.lower(): name for name in names}
 
 
@@ -146,19 +145,20 @@ def _spelling(schema: GraphSchema) -> dict[str, str]:
 def labels_of(
     expressions: list[Any], valid: frozenset[str], fold: Callable[[str], str] = str
 ) -> Labels:
-    """The labels that a node may have of which all the expressions hold; None where
-    they say nothing.
+    """The labels that a node may have by all its label expressions.
+
+    `None` where they say nothing.
 
     `fold` makes names equal that the dialect takes for the same. Whether a node has all
     of these labels or one of them is not told apart: of either any may be the one by
     which the schema knows it.
     """
-    known = [
-        found
-        for found in (_of(expression, valid, fold) for expression in expressions)
-        if found is not None
+    stated = [
+        labels
+        for labels in (_of(expression, valid, fold) for expression in expressions)
+        if labels is not None
     ]
-    return frozenset().union(*known) if known else None
+    return frozenset().union(*stated) if stated else None
 
 
 def _of(node: AstNode, valid: frozenset[str], fold: Callable[[str], str]) -> Labels:
