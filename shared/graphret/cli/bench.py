@@ -346,6 +346,53 @@ def ark(
     _show(result, json)
 
 
+def linking(
+    graph: options.Graph,
+    qa: Annotated[
+        Path,
+        option('Questions: {"question": "…", "answers": ["id", …]}.', metavar="FILE"),
+    ],
+    limit: Annotated[int | None, option("Only the first questions.", min=1)] = None,
+    encoder: Annotated[
+        str | None,
+        option("An embedding model for nearest nodes; else words.", metavar="NAME"),
+    ] = None,
+    neighbors: Annotated[
+        Any,
+        option("Numbers of nearest nodes.", metavar="2,5", parser=_numbers),
+    ] = "2,5",
+    model: Annotated[
+        str | None, option("A chat model that names entities.", metavar="NAME")
+    ] = None,
+    base_url: Annotated[
+        str | None, option("An OpenAI-compatible endpoint for --model.", metavar="URL")
+    ] = None,
+    aliases: Annotated[
+        Path | None, option("Synonyms for names in the graph.", metavar="FILE.yaml")
+    ] = None,
+    json: ResultFile = None,
+) -> None:
+    """Entities of questions: names, a model, nearest nodes (GraphRAFT's figure 5)."""
+    from graphret.evaluation import bench_linking
+    from graphret.methods import opened_graph
+    from graphret.planning import PathPlanner
+    from graphret.training import read_questions
+
+    questions = read_questions(qa, limit)
+    chat = MethodOptions(model=model, base_url=base_url).chat_model()
+    with opened_graph(graph, encoder) as opened, progress() as report:
+        names = opened.index if opened.store.local_graph() is None else None
+        result = bench_linking(
+            PathPlanner(opened.store, names, aliases=aliases),
+            opened.index,
+            questions,
+            model=chat,
+            neighbors=neighbors,
+            progress=report,
+        )
+    _show(result, json)
+
+
 def plans(
     data: Folder,
     limit: Annotated[
@@ -431,6 +478,7 @@ BENCHMARKS: Mapping[str, Callable[..., None]] = {
     "guard": guard,
     "metaqa": metaqa,
     "ark": ark,
+    "linking": linking,
     "plans": plans,
     "spark": spark,
     "paths": paths,

@@ -9,6 +9,7 @@ from graphret.evaluation.ark import bench_ark, tool_use
 from graphret.evaluation.evaluation import evaluate
 from graphret.evaluation.general import bench_general
 from graphret.evaluation.guard import bench_guard
+from graphret.evaluation.linking import bench_linking
 from graphret.evaluation.metaqa import bench_metaqa
 from graphret.evaluation.metrics import (
     all_at_k,
@@ -39,6 +40,7 @@ __all__ = [
     "bench_general",
     "bench_graphraft",
     "bench_guard",
+    "bench_linking",
     "bench_metaqa",
     "bench_multihop",
     "bench_ottqa",
