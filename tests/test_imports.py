@@ -31,7 +31,7 @@ LAYERS = [
         "validation",
         "where",
     },
-    {"storage", "nodes", "edges", "schema", "executors"},
+    {"storage", "splice", "nodes", "edges", "change", "schema", "executors"},
     {"stores"},
     {"search", "llm"},
     {

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.corpus import Document, Table
+from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
 from graphret.sage import SageGraph
-from graphret.sage.change import Change
 from graphret.sage.connections import Connections
 from graphret.sage.links import Mentions
 from graphret.sage.mentions import NodeNames
@@ -70,12 +71,13 @@ def found_anew(graph: SageGraph) -> list[dict[str, Any]]:
     links, similarity = settings.links, settings.similarity
     names = NodeNames(links, rarity=known.mentions.names.rarity)
     nothing = Connections(
+        EdgeTable.empty(0),
         SimilarityIndex(NodeTable.of([]), similarity, fitted=known.similarity.fitted),
         Mentions(names),
         SharedNames(links, similarity.entity_cap),
     )
     whole = nothing.changed(Change.whole(graph.nodes), graph.index.dense)
-    edges = whole.edges(graph.state.explicit)
+    edges = whole.with_given(graph.state.explicit)
     return [edge.to_dict() for edge in edges.edges(graph.nodes.ids)]
 
 

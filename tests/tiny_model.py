@@ -120,3 +120,32 @@ def write_gguf(path: Path) -> Path:
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def saved_tiny_encoder(folder: Path, words: list[str]) -> Path:
+    """The folder with a random encoder of sentences that knows some words."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *sorted({*words})]
+    places = {word: place for place, word in enumerate(vocabulary)}
+    whole_words = Tokenizer(models.WordLevel(places, unk_token="[UNK]"))
+    whole_words.normalizer = normalizers.Lowercase()
+    whole_words.pre_tokenizer = pre_tokenizers.Whitespace()
+    whole_words.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=whole_words,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        model_max_length=64,
+    )
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1}
+    config = BertConfig(vocab_size=len(places), num_attention_heads=2, **sizes)
+    plain = folder.with_name(f"{folder.name}-plain")
+    BertModel(config).save_pretrained(plain)
+    tokenizer.save_pretrained(plain)
+    SentenceTransformer(str(plain), device="cpu").save(str(folder))
+    return folder

@@ -16,10 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from graphret.errors import CorruptIndex, InvalidInput
 
 T = TypeVar("T")
-C = TypeVar("C", str, tuple[str, ...])
 
 _BLOCK, _BYTES = 1 << 14, 1 << 20
-_RUN = 100
 #: A value as compact JSON, key order kept; TypeError, ValueError or RecursionError for
 #: NaN, a set or the like.
 to_json = json.JSONEncoder(
@@ -41,7 +39,7 @@ class TextArray:
         """Make an array of texts, or of their UTF-8."""
         encoded = [text.encode() if isinstance(text, str) else text for text in texts]
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-        return cls(np.frombuffer(b"".join(encoded), np.uint8), _ends(lengths))
+        return cls(np.frombuffer(b"".join(encoded), np.uint8), ends_of(lengths))
 
     @classmethod
     def concat(cls, arrays: Sequence[TextArray]) -> TextArray:
@@ -51,7 +49,7 @@ class TextArray:
         data = [array.data[array.offsets[0] : array.offsets[-1]] for array in arrays]
         return cls(
             np.concatenate([none, *data]),
-            _ends(np.concatenate([np.empty(0, np.int64), *lengths])),
+            ends_of(np.concatenate([np.empty(0, np.int64), *lengths])),
         )
 
     def __len__(self) -> int:
@@ -72,7 +70,7 @@ class TextArray:
         if len(positions) and np.all(np.diff(positions) == 1):
             return self[int(positions[0]) : int(positions[-1]) + 1]
         starts, ends = self.offsets[positions], self.offsets[positions + 1]
-        offsets = _ends(ends - starts)
+        offsets = ends_of(ends - starts)
         data = np.empty(offsets[-1], np.uint8)
         shifts, first = starts - offsets[:-1], 0
         while first < len(positions):
@@ -130,7 +128,7 @@ class TextArray:
         return TextArray(self.data[first:last], self.offsets - first)
 
 
-def _ends(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def ends_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where things of some lengths begin, laid end to end, and the last ends."""
     ends = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=ends[1:])
@@ -230,36 +228,3 @@ class Records(Column[Any]):
     _decode = staticmethod(
         lambda texts: json.loads(f"[{','.join(texts)}]")
     )  # one call: several times as fast
-
-
-def remap_codes(
-    columns: Iterable[tuple[NDArray[Any], Sequence[C]]], order: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], list[C]]:
-    """Codes of several columns, laid end to end in a new order, and what they stand
-    for: sorted, and none unused.
-    """
-    listed = list(columns)
-    values = sorted({value for _, known in listed for value in known})
-    code = {value: i for i, value in enumerate(values)}
-    parts: list[NDArray[Any]] = [
-        np.asarray([code[value] for value in known], dtype=np.int32)[own]
-        for own, known in listed
-    ]
-    joined: NDArray[np.int32] = np.concatenate([np.empty(0, np.int32), *parts])[order]
-    used = np.bincount(joined, minlength=len(values)) > 0
-    kept = [value for value, there in zip(values, used.tolist(), strict=True) if there]
-    return (np.cumsum(used, dtype=np.int32) - 1)[joined], kept
-
-
-def take_concat(arrays: Sequence[TextArray], order: NDArray[np.int64]) -> TextArray:
-    """Return the texts of arrays laid end to end in a new order; stretches that stay
-    together are copied at once.
-    """
-    joined = TextArray.concat(arrays)
-    cuts = np.flatnonzero(np.diff(order) != 1) + 1
-    if len(cuts) >= len(order) // _RUN:
-        return joined.take(order)
-    starts = order[np.append(0, cuts)]
-    ends = starts + np.diff([0, *cuts, len(order)])
-    stretches = zip(starts.tolist(), ends.tolist(), strict=True)
-    return TextArray.concat([joined[start:end] for start, end in stretches])

@@ -1,6 +1,4 @@
-"""What of a node is handed to a model: a passage as it is, a node of a graph with what
-is known of it and around it.
-"""
+"""The text of a node for a model: a passage, or a graph node with its surroundings."""
 
 from __future__ import annotations
 
@@ -13,17 +11,16 @@ from graphret.search.fields import NodeText, described
 from graphret.stores.base import GraphStore
 from graphret.types import Node
 
-#: What `content=` of retrievers takes: how a node becomes text, by a `NodeText` or a
-#: function.
+#: The type of retrievers' `content=`: a `NodeText` or a function of a node.
 Content: TypeAlias = NodeText | Callable[[Node], str]
 
-#: Characters of a text from which on it speaks for itself.
+#: The least characters of a text that is a passage by itself.
 LONG = 400
-#: How much is said of a node of a graph: characters in all, names of neighbours by one
-#: relation and direction, and edges that are read for them.
+#: The most characters of a graph node's text, names of neighbours by one relation and
+#: direction, and edges that are read for them.
 CHARS, NEIGHBORS, EDGES = 2_000, 10, 200
 
-#: How properties begin that mark a part of a document.
+#: The prefixes of properties that mark a part of a document.
 _OF_DOCUMENTS = ("chunk_", "table_", "source_id", "llama_index", "_node_content")
 _DOCUMENTS = frozenset(("Document", "Chunk", "Table", "text_chunk"))
 
@@ -41,8 +38,8 @@ class NodeContent:
     store
         Where neighbours are looked up; without one they are left out.
     chosen
-        Another way for all nodes: a `NodeText`, which reads neighbours in `store` if it
-        is bound to none, or a function.
+        Replaces this for all nodes: a `NodeText`, which reads neighbours in `store`
+        unless it is bound to another, or a function.
     """
 
     store: GraphStore | None = None
@@ -56,34 +53,29 @@ class NodeContent:
                 "content: expected a NodeText or a function of a node, got"
                 f" {type(chosen).__name__}"
             )
-        some = NodeText(
+        around = NodeText(
             max_chars=CHARS,
             neighbors=NEIGHBORS if self.store is not None else 0,
             max_edges=EDGES,
         )
-        object.__setattr__(self, "_around", some.bound(self.store))
+        object.__setattr__(self, "_around", around.bound(self.store))
 
     def texts(self, nodes: Sequence[Node]) -> list[str]:
-        """Return what a model reads of each node."""
+        """Return the text of each node for a model."""
         if isinstance(self.chosen, NodeText):
             unbound = self.chosen.source is None
             text = self.chosen.bound(self.store) if unbound else self.chosen
             return text.all_texts(nodes)
         if self.chosen is not None:
             return [self.chosen(node) for node in nodes]
-        told = [node for node in nodes if not is_passage(node)]
-        said = dict(
-            zip(
-                [node.id for node in told],
-                self._around.all_texts([_told(node) for node in told]),
-                strict=True,
-            )
-        )
-        return [said.get(node.id, node.text) for node in nodes]
+        graph_nodes = [node for node in nodes if not is_passage(node)]
+        texts = self._around.all_texts([_with_details(node) for node in graph_nodes])
+        text_by_id = dict(zip([node.id for node in graph_nodes], texts, strict=True))
+        return [text_by_id.get(node.id, node.text) for node in nodes]
 
 
 def is_passage(node: Node) -> bool:
-    """Whether a node is a part of a document, whose text speaks for itself."""
+    """Whether a node is a part of a document, whose text is enough by itself."""
     if not node.text:
         return False
     return (
@@ -94,8 +86,8 @@ def is_passage(node: Node) -> bool:
     )
 
 
-def _told(node: Node) -> Node:
-    """A node whose text says of what kind it is, what it says and its properties."""
+def _with_details(node: Node) -> Node:
+    """Return a node whose text also has its label and its properties."""
     kind = f"type: {node.label}" if node.label else ""
     parts = (kind, node.text, described(node))
     return replace(node, text="\n".join(filter(None, parts)))

@@ -1,4 +1,4 @@
-"""Whether what is given fits: protocols, keywords, views of one condition."""
+"""Checks of arguments: protocols, keywords, views of one condition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing_extensions import get_protocol_members
 from graphret.errors import InvalidInput
 from graphret.where import Where
 
-# What one thing is called here, in LangChain, in LlamaIndex and in vector stores.
+# The names of one thing here, in LangChain, in LlamaIndex and in vector stores.
 _SAME_THING = (
     ("similarity_top_k", "top_n", "k", "top_k", "n_results", "limit", "num_results"),
     ("where", "filters", "filter", "metadata_filter"),
@@ -24,37 +24,35 @@ _SAME_THING = (
 )
 
 
-def require_keywords(given: Iterable[str], known: Collection[str], what: str) -> None:
-    """Raise an `InvalidInput` that names a keyword which is not known, and the right
-    one.
-    """
-    for name in given:
-        if name in known:
+def require_keywords(names: Iterable[str], allowed: Collection[str], what: str) -> None:
+    """Raise `InvalidInput` that names an unknown keyword, and the right one."""
+    for name in names:
+        if name in allowed:
             continue
-        alike = [one for group in _SAME_THING if name in group for one in group]
-        alike += difflib.get_close_matches(name, known, n=1)
-        meant = next((one for one in alike if one in known), None)
-        hint = f"; did you mean {meant!r}?" if meant else ""
+        similar = [
+            synonym for group in _SAME_THING if name in group for synonym in group
+        ]
+        similar += difflib.get_close_matches(name, allowed, n=1)
+        suggestion = next((word for word in similar if word in allowed), None)
+        hint = f"; did you mean {suggestion!r}?" if suggestion else ""
         raise InvalidInput(
-            f"{what}: expected one of {', '.join(known)}, got {name!r}{hint}"
+            f"{what}: expected one of {', '.join(allowed)}, got {name!r}{hint}"
         )
 
 
 class CheckedKeywords:
-    """A class whose constructor names, for a wrong keyword, the right one."""
+    """A class whose constructor suggests the right keyword for a wrong one."""
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
-        """Make an instance; what it is made of is left to ``__init__``."""
+        """Make an instance, leaving the rest to ``__init__``."""
         if keywords:
-            known = [*inspect.signature(cls.__init__).parameters][1:]
-            require_keywords(keywords, known, cls.__name__)
+            allowed = [*inspect.signature(cls.__init__).parameters][1:]
+            require_keywords(keywords, allowed, cls.__name__)
         return super().__new__(cls)
 
 
 class Lock:
-    """A lock that a thread may take again, and that is pickled and copied as a new one,
-    as what holds it may be.
-    """
+    """A reentrant lock that pickles and copies as a new one, as its owner may."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -70,11 +68,10 @@ class Lock:
 
 
 def implements(value: Any, contract: type) -> bool:
-    """Whether an object has all members of a protocol; a store need not be able to take
-    edges away.
+    """Whether an object has all members of a protocol, apart from ``delete_edges``.
 
-    ``isinstance`` says so too, but from Python 3.12 on not of a wrapper that hands them
-    on by ``__getattr__``.
+    A store need not be able to delete edges. From Python 3.12 on ``isinstance`` does
+    not see members that a wrapper provides by ``__getattr__``.
     """
     return all(
         hasattr(value, name)
@@ -82,32 +79,28 @@ def implements(value: Any, contract: type) -> bool:
     )
 
 
-def restriction_of(one: object) -> Where | None:
-    """The condition of a view, which it keeps as `restriction`; `None` for what shows
-    all.
-    """
-    found = getattr(one, "restriction", None)
-    return found if isinstance(found, Where) else None
+def restriction_of(view: object) -> Where | None:
+    """Return the condition of a view, its `restriction`; `None` if it is not a view."""
+    restriction = getattr(view, "restriction", None)
+    return restriction if isinstance(restriction, Where) else None
 
 
 def require_same_view(store: object, index: object) -> None:
-    """Raise an `InvalidInput` unless store and index are views of one condition, or
-    neither is a view.
-    """
-    seen, found = restriction_of(store), restriction_of(index)
-    if _parts(seen) != _parts(found):
+    """Raise `InvalidInput` unless both are views of one condition, or neither is."""
+    restrictions = restriction_of(store), restriction_of(index)
+    if _parts(restrictions[0]) != _parts(restrictions[1]):
         of_store, of_index = (
-            "no view" if one is None else f"a view of {one.to_dict()}"
-            for one in (seen, found)
+            "no view" if where is None else f"a view of {where.to_dict()}"
+            for where in restrictions
         )
         raise InvalidInput(
-            "store and index: both must be view(where) of one condition, not"
-            f" {of_store} and {of_index}"
+            f"store and index: expected views of the same condition, got {of_store}"
+            f" and {of_index}"
         )
 
 
 def _parts(where: Where | None) -> set[Where]:
-    """The conditions that must all hold, in whatever order they were joined."""
+    """Return the conditions that must all hold, in any order."""
     return (
         set()
         if where is None

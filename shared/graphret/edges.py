@@ -8,21 +8,16 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.columns import (
-    Records,
-    Strings,
-    TextArray,
-    remap_codes,
-    take_concat,
-)
+from graphret.columns import Records, Strings, TextArray
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
+from graphret.splice import Splice, ranges, spliced_codes
 from graphret.storage import Bundle, Parts
 from graphret.types import ROW_KEYS, Edge
 from graphret.validation import checked_edges, edge_words, property_column
@@ -30,9 +25,6 @@ from graphret.validation import checked_edges, edge_words, property_column
 #: In place of a row of a table, where an edge is about the whole node.
 NO_ROW = -1
 _BLOCK = 1 << 14
-_RUN = 100
-
-V = TypeVar("V", bound=np.generic)
 _TYPES = {
     **dict.fromkeys(("source", "target", "source_row", "target_row"), np.int32),
     "weight": np.float64,
@@ -307,19 +299,23 @@ class EdgeTable:
             else EdgeTable._assembled([self], positions)
         )
 
-    def merged(self, fresh: EdgeTable) -> EdgeTable:
+    def merged(
+        self, fresh: EdgeTable, void: NDArray[np.bool_] | None = None
+    ) -> EdgeTable:
         """Return a table over the same nodes in which the edges of another take the
-        place of those that they equal.
+        place of those that they equal, and of those that are `void`, ``(m,)``.
 
         It is what a table built of the same edges would be.
         """
-        if not len(fresh) or not len(self):
-            return fresh if len(fresh) else self
+        stays = np.ones(len(self), dtype=bool) if void is None else ~void
+        if not len(fresh):
+            return self.take(np.flatnonzero(stays))
         # The edges that leave the sources of fresh ones are put in order anew; all
         # others stay as they are.
         near = self.leaving(np.unique(fresh.source))
-        rows = joined(self.n_nodes, [self.take(near), fresh])
-        stay = np.delete(np.arange(len(self)), near)
+        rows = joined(self.n_nodes, [self.take(near[stays[near]]), fresh])
+        stays[near] = False
+        stay = np.flatnonzero(stays)
         at = np.searchsorted(self.source[stay], rows.source)
         return EdgeTable._assembled(
             [self, rows], np.insert(stay, at, len(self) + np.arange(len(rows)))
@@ -330,17 +326,18 @@ class EdgeTable:
         """The edges at positions in tables laid end to end, in their order; relations
         that none has are left out.
         """
+        splice = Splice([len(table) for table in tables], order)
         column: dict[str, Any] = {
-            name: np.concatenate(
-                [np.asarray(getattr(table, name), kind) for table in tables]
-            )[order]
+            name: splice.of(
+                *(np.asarray(getattr(table, name), kind) for table in tables)
+            )
             for name, kind in _TYPES.items()
         }
-        relation, relations = remap_codes(
-            [(table.relation, table.relations) for table in tables], order
+        relation, relations = spliced_codes(
+            splice, [(table.relation, table.relations) for table in tables]
         )
         properties = Records(
-            take_concat([table.properties.array for table in tables], order)
+            splice.of_texts(*(table.properties.array for table in tables))
         )
         return EdgeTable(
             tables[0].n_nodes,
@@ -395,8 +392,9 @@ def joined(n_nodes: int, tables: Sequence[EdgeTable]) -> EdgeTable:
         np.concatenate([getattr(table, name) for table in filled]).astype(np.int64)
         for name in ("source", "target", "source_row", "target_row")
     )
-    relation, relations = remap_codes(
-        [(table.relation, table.relations) for table in filled], np.arange(len(source))
+    splice = Splice([len(table) for table in filled], np.arange(len(source)))
+    relation, relations = spliced_codes(
+        splice, [(table.relation, table.relations) for table in filled]
     )
     keys: list[NDArray[Any]] = [source, target, relation, *parts]
     if n_nodes * n_nodes * len(relations) < 2**62:  # one key for three
@@ -411,18 +409,6 @@ def joined(n_nodes: int, tables: Sequence[EdgeTable]) -> EdgeTable:
     return EdgeTable._assembled(filled, order[np.append(~same, True)])
 
 
-def ranges(
-    indptr: NDArray[np.int64], positions: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return the concatenation of ``range(indptr[p], indptr[p + 1])`` over
-    `positions`.
-    """
-    starts = indptr[positions]
-    lengths = indptr[np.asarray(positions) + 1] - starts
-    shift = np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
-    return np.asarray(shift + np.arange(len(shift)), dtype=np.int64)
-
-
 def row_starts(
     source: NDArray[np.signedinteger[Any]], n_nodes: int
 ) -> NDArray[np.int64]:
@@ -432,21 +418,3 @@ def row_starts(
     indptr = np.zeros(n_nodes + 1, dtype=np.int64)
     np.cumsum(np.bincount(source, minlength=n_nodes), out=indptr[1:])
     return indptr
-
-
-def taken_rows(
-    starts: NDArray[np.int64], values: NDArray[V], rows: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[V]]:
-    """Return some rows of values in a new order: where each begins, and the values.
-
-    `starts` says where the rows begin in `values`. Stretches that stay together are
-    copied at once.
-    """
-    taken = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum(np.diff(starts)[rows], out=taken[1:])
-    cuts = np.flatnonzero(np.diff(rows) != 1) + 1
-    if not len(rows) or len(cuts) >= len(rows) // _RUN:
-        return taken, values[ranges(starts, rows)]
-    first, last = rows[np.append(0, cuts)], rows[np.append(cuts, len(rows)) - 1]
-    stretches = zip(starts[first].tolist(), starts[last + 1].tolist(), strict=True)
-    return taken, np.concatenate([values[start:end] for start, end in stretches])

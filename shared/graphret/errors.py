@@ -10,9 +10,7 @@ class GraphretError(Exception):
 
 
 class InvalidInput(GraphretError, ValueError):
-    """An argument, document or record is malformed; the message names the item and the
-    field.
-    """
+    """An argument, document or record is malformed; the message names the field."""
 
 
 class MissingDependency(GraphretError, ImportError):
@@ -51,11 +49,11 @@ class IndexLocked(StorageError):
 
 
 class IndexChanged(StorageError):
-    """Another has saved the index since it was loaded."""
+    """Another process has saved the index since it was loaded."""
 
 
 class ModelError(GraphretError):
-    """A language model or an encoder failed, or answered with what cannot be used."""
+    """A language model or an encoder failed, or gave an unusable answer."""
 
 
 class ClusterError(GraphretError):
@@ -63,7 +61,7 @@ class ClusterError(GraphretError):
 
 
 class RetrievalFailed(GraphretError):
-    """A retriever failed and was told to raise rather than to fall back."""
+    """A retriever failed and was set to raise rather than to fall back."""
 
 
 class StoreError(GraphretError):
@@ -75,9 +73,7 @@ class StoreUnavailable(StoreError):
 
 
 class StoreMismatch(StoreError):
-    """The database is not one that graphret can use: too old, another dimension in its
-    index, no such database.
-    """
+    """The database cannot be used: too old, missing, or its index has another size."""
 
 
 class AccessDenied(StoreError):
@@ -85,11 +81,10 @@ class AccessDenied(StoreError):
 
 
 class QueryRefused(StoreError):
-    """A Cypher query was refused: by the guard, by the database, or because the store
-    is a view.
+    """A Cypher query was refused, by the guard, the database, or a view of the store.
 
-    `report` is what the guard found (`graphret.cypher.CypherReport`), `None` where
-    something else refused it.
+    `report` is the guard's `graphret.cypher.CypherReport`, `None` if something else
+    refused.
     """
 
     def __init__(self, message: str, report: Any = None) -> None:
@@ -98,4 +93,4 @@ class QueryRefused(StoreError):
 
 
 class QueryTimeout(StoreError):
-    """A query took longer than it was given."""
+    """A query took longer than its limit."""

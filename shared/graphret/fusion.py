@@ -16,14 +16,13 @@ def reciprocal_rank(
     weights: Sequence[float],
     rrf_k: float = 60.0,
 ) -> list[Hit]:
-    """Fuse by weighted reciprocal ranks: ``score(d) = Σ_l weight_l / (rrf_k +
-    rank_l(d))`` (Cormack et al. 2009).
+    """Fuse lists by weighted reciprocal ranks (Cormack et al. 2009).
 
-    The lists have hits, best first; `names` and `weights` are what the evidence calls
-    each, and how much it counts. What a list was only filled up with says nothing of
-    its own, and is ranked below what any of them found. Returns every node of any list,
-    best first, ties by id; its evidence has its rank in each, then what they said of
-    it.
+    ``score(d) = Σ_l weight_l / (rrf_k + rank_l(d))``. The lists have hits, best first;
+    `names` and `weights` are the name of each in the evidence, and its weight. Hits
+    that only filled up a list are ranked below all others. Returns every node of any
+    list, best first, ties by id; its evidence has its rank in each list, then the
+    evidence of these.
     """
 
     def fused(lists: Sequence[Sequence[Hit]]) -> list[Hit]:
@@ -40,28 +39,27 @@ def reciprocal_rank(
         order = sorted(scores, key=lambda node_id: (-scores[node_id], node_id))
         return [Hit(nodes[i], scores[i], (*ranks[i], *inner[i])) for i in order]
 
-    found, rest = (
+    selected, fill_hits = (
         fused([[hit for hit in hits if hit.fill is fill] for hits in lists])
         for fill in (False, True)
     )
-    return filled(found, rest, len(found) + len(rest))
+    return filled(selected, fill_hits, len(selected) + len(fill_hits))
 
 
 def filled(
-    hits: Sequence[Hit], others: Sequence[Hit], k: int, *, mark: bool = True
+    hits: Sequence[Hit], more: Sequence[Hit], k: int, *, mark: bool = True
 ) -> list[Hit]:
-    """Return `hits` and, below them, what `others` adds up to `k`, with evidence
-    ``fill`` unless told not to `mark` it.
+    """Return `hits` and, below them, others from `more` up to `k`.
 
-    The scores of what is added keep its order and stay at or below the last score of
-    `hits`.
+    The added hits get evidence ``fill`` if `mark`. Their scores keep their order and
+    stay at or below the last score of `hits`.
     """
     if not hits:
-        return list(others[:k])
+        return list(more[:k])
     seen = {hit.id for hit in hits}
     out = list(hits[:k])
     floor = out[-1].score
-    for hit in others:
+    for hit in more:
         if len(out) >= k:
             break
         if hit.id not in seen:
@@ -75,15 +73,13 @@ def filled(
     return out
 
 
-#: Where one list has a node: the position in it, from 1, and the number of the list.
+#: The place of a node in a list: its position, from 1, and the number of the list.
 _Place: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class VotedNode:
-    """A node in a vote: the numbers of the lists that have it, from 0, and its earliest
-    position in any, from 1.
-    """
+    """A node in a vote: its voters, from 0, and its earliest position, from 1."""
 
     id: str
     voters: tuple[int, ...]
@@ -91,11 +87,11 @@ class VotedNode:
 
     @property
     def votes(self) -> int:
-        """How many lists have it."""
+        """The number of lists with the node."""
         return len(self.voters)
 
     def to_dict(self) -> dict[str, Any]:
-        """The vote as JSON values."""
+        """Return the vote as JSON values."""
         return {
             "id": self.id,
             "votes": self.votes,
@@ -105,16 +101,15 @@ class VotedNode:
 
 
 def vote(lists: Sequence[Iterable[str]]) -> list[VotedNode]:
-    """Merge ordered lists of node ids, what each voter selected, into one ranking (ARK,
-    section 3.2).
+    """Merge the voters' ordered lists of node ids into one ranking (ARK, section 3.2).
 
-    It is by the number of lists that have the node, then by its earliest position in
-    any of them, then by the order of the lists. A node that a list repeats counts at
-    its first place.
+    Nodes are ranked by the number of lists that have them, then by their earliest
+    position in any, then by the order of the lists. A repeated node counts at its first
+    place in a list.
 
     Examples
     --------
-    >>> [v.id for v in vote([["a", "b"], ["b"], ["c", "b"]])]
+    >>> [ranked.id for ranked in vote([["a", "b"], ["b"], ["c", "b"]])]
     ['b', 'a', 'c']
     """
     places = sorted(_places(lists).items(), key=lambda item: _rank(item[1]))
@@ -125,30 +120,28 @@ def vote(lists: Sequence[Iterable[str]]) -> list[VotedNode]:
 
 
 def settled(lists: Sequence[Sequence[str]], running: Iterable[int]) -> bool:
-    """Whether the first place of a vote is certain, whatever is still appended to the
-    lists that are `running`.
+    """Whether the first place of a vote is certain, however the running lists grow.
 
-    `lists` are what each voter has selected so far, `running` the numbers of those that
-    may still grow, at their ends. It is exact: where it is false, the running lists can
-    go on so that another comes first.
+    `lists` are the selections of each voter so far, `running` the numbers of those that
+    may still grow at their ends. The test is exact: if it is false, the running lists
+    can continue so that another node comes first.
     """
     growing = set(running)
     if not growing:
         return True
     places = _places(lists)
     following = [(len(lists[number]) + 1, number) for number in sorted(growing)]
-    first, *others = sorted(places.values(), key=_rank) or [[]]
-    best = [_rank(following)]  # of a node that nobody has selected yet
-    for other in others:
-        has = {number for _, number in other}
-        best.append(
-            _rank([*other, *(place for place in following if place[1] not in has)])
-        )
-    return bool(first) and _rank(first) <= min(best)
+    leader, *challengers = sorted(places.values(), key=_rank) or [[]]
+    best_ranks = [_rank(following)]  # of a node that nobody has selected yet
+    for challenger in challengers:
+        voters = {number for _, number in challenger}
+        gained = (place for place in following if place[1] not in voters)
+        best_ranks.append(_rank([*challenger, *gained]))
+    return bool(leader) and _rank(leader) <= min(best_ranks)
 
 
 def _rank(places: Sequence[_Place]) -> tuple[int, ...]:
-    """What a vote sorts nodes by: adding a place to a node never makes it greater."""
+    """Return the key that a vote sorts nodes by; further places never increase it."""
     return (-len(places), *min(places))
 
 

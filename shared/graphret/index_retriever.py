@@ -17,10 +17,10 @@ from graphret.where import Where
 class IndexRetriever(Retriever):
     """A text index as a retriever: flat search.
 
-    A node that scores 0, in which no word of the query is, was not found: it fills a
-    free place (evidence ``fill``). The nodes are read from `store`, which must be a
-    view of the same condition; an index in this process has them itself. `name` is what
-    evidence and traces call the retriever.
+    A node that scores 0, without any word of the query, only fills a free place
+    (evidence ``fill``). The nodes are read from `store`, which must be a view of the
+    same condition; an index in this process has them itself. `name` is the retriever's
+    name in evidence and traces.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class IndexRetriever(Retriever):
     ) -> None:
         if store is None and index.local_index() is None:
             raise InvalidInput(
-                f"store: a {type(index).__name__} holds no nodes, say where they are"
+                f"store: expected a store, as a {type(index).__name__} holds no nodes"
             )
         if store is not None:
             require_same_view(store, index)
@@ -47,18 +47,18 @@ class IndexRetriever(Retriever):
             local.table.warn_of_unknown(where, trace)
         with trace.stage("search", index=type(self.index).__name__) as stage:
             index = self.index if local is None else local
-            found = index.search(query, k, where=where)
+            matches = index.search(query, k, where=where)
             if local is not None:
-                at = local.table.positions(found.ids)
+                at = local.table.positions(matches.ids)
                 nodes: Sequence[Node | None] = local.table.at(at)
                 signals.candidates = len(local.table)
                 signals.confidence = local.confidence(query, at[:1])
             else:
                 assert self.store is not None
-                nodes = self.store.get(found.ids)
+                nodes = self.store.get(matches.ids)
             scored = [
                 (node, score)
-                for node, score in zip(nodes, found.scores.tolist(), strict=True)
+                for node, score in zip(nodes, matches.scores.tolist(), strict=True)
                 if node
             ]
             stage.details["found"] = len(scored)

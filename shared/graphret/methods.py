@@ -1,6 +1,4 @@
-"""The methods by name: a graph that was opened for questions, and the retrievers over
-it.
-"""
+"""The methods by name: a graph opened for questions, and the retrievers over it."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from graphret.errors import InvalidInput, NotAnIndex, StorageError
-from graphret.where import PROPERTIES, WhereLike
+from graphret.where import WhereLike
 
 if TYPE_CHECKING:
     from graphret.ark.retriever import OnRun
@@ -22,17 +20,19 @@ if TYPE_CHECKING:
     from graphret.rerank import Reranker
     from graphret.retriever import Retriever
     from graphret.sage import SageGraph
-    from graphret.search import HybridIndex, NodeText, TextIndex
+    from graphret.search import HybridIndex, TextIndex
     from graphret.search.encoder import Encoder
     from graphret.stores.base import GraphStore
     from graphret.stores.neo4j.layout import PropertyNames
 
-#: Flat search by words, by embeddings and by both; expansion over any graph, and over
-#: one of documents; the methods that plan or explore; and the baselines.
+#: Flat search by words, by embeddings, by both and over fields; expansion over any
+#: graph, and over one of documents; the methods that plan or explore; and the
+#: baselines.
 Method: TypeAlias = Literal[
     "bm25",
     "dense",
     "hybrid",
+    "mfar",
     "expand",
     "sage",
     "ark",
@@ -51,19 +51,17 @@ Method: TypeAlias = Literal[
     "hybgrag",
 ]
 METHODS: tuple[Method, ...] = get_args(Method)
-#: The published methods that are there to be compared with; each needs a model.
+#: The published methods to compare with; each needs a model.
 BASELINES: tuple[Method, ...] = METHODS[METHODS.index("hyde") :]
-#: ``paper`` is what the papers describe, and nothing of ours.
+#: ``paper`` is what the papers describe, without graphret's additions.
 Preset: TypeAlias = Literal["default", "paper"]
 
-_TEXTUAL = ("STRING", "MAP", "ANY")  # what of a schema's types may hold words
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodOptions:
-    """How a method is to work, as the options of ``graphret query`` say; each method
-    takes what is its own.
+    """The options of methods, as those of ``graphret query``; each method uses its own.
 
     Parameters
     ----------
@@ -71,17 +69,21 @@ class MethodOptions:
         The name of a chat model and its OpenAI-compatible endpoint; or the folder of a
         causal model, such as a student, which runs in this process.
     agents, steps, seconds, on_run
-        Of ARK: how many agents, the replies that each may take, how long they may take
-        in all, and who is told of runs.
-    settings, scorer, writer
-        Files that ``graphret tune`` and ``train`` wrote.
+        Of ARK: the number of agents, the most replies of each, the most time of all,
+        and a callback for runs.
+    settings, scorer, writer, fields
+        Files and folders that ``graphret tune`` and ``train`` wrote; with `fields`,
+        GRASP searches over fields in place of the graph's index.
     preset
         ``"paper"`` for the algorithms and defaults of the papers.
     reranker
-        What orders what any method found: a `Reranker`, a cross-encoder by name, or a
+        Reorders the hits of any method: a `Reranker`, a cross-encoder by name, or a
         folder that ``graphret train reranker`` wrote.
+    guidance
+        What GRASP's planner is told of the graph besides its schema: a file, or
+        ``amazon``, ``mag`` or ``prime`` for what the paper has.
     chat
-        A chat model that is made already, in place of one by name.
+        An existing chat model, in place of one by name.
     llm_cache
         A folder that keeps the replies of the model.
     """
@@ -106,10 +108,12 @@ class MethodOptions:
     aliases: Path | None = None
     scorer: Path | None = None
     writer: Path | None = None
+    fields: Path | None = None
+    guidance: str | None = None
 
     @property
     def as_in_the_paper(self) -> bool:
-        """Whether methods are to work as their papers have it."""
+        """Whether methods work as in their papers."""
         return self.preset == "paper"
 
     def chat_model(self) -> ChatModel | None:
@@ -128,9 +132,7 @@ class MethodOptions:
 
 @dataclass(frozen=True)
 class OpenGraph:
-    """A graph that questions are put to: its store, its text index and, of documents,
-    the whole graph.
-    """
+    """A graph opened for questions: its store, text index and, if any, `SageGraph`."""
 
     store: GraphStore
     index: TextIndex
@@ -138,13 +140,11 @@ class OpenGraph:
 
     @property
     def method(self) -> Method:
-        """The method that goes by the graph."""
+        """The default method for the graph."""
         return "ark" if self.documents is None else "sage"
 
     def view(self, where: WhereLike) -> OpenGraph:
-        """Return the graph as far as nodes satisfy `where`; nothing of the others can
-        be read through it.
-        """
+        """Return a view of the nodes that satisfy `where`; no others can be read."""
         if self.documents is None:
             return OpenGraph(self.store.view(where), self.index.view(where))
         graph = self.documents.view(where)
@@ -162,18 +162,18 @@ class OpenGraph:
             malformed.
         """
         if method == "sage":
-            made: Retriever = self._sage(options)
+            retriever: Retriever = self._sage(options)
         elif method in BASELINES:
-            made = _baseline(method, self.store, self.index, options)
+            retriever = _baseline(method, self.store, self.index, options)
         else:
-            made = _MAKE[method](self.store, self.index, options)
+            retriever = _MAKE[method](self.store, self.index, options)
         reranker = _reranker(options)
-        if reranker is None or method == "grasp":  # which has it inside
-            return made
+        if reranker is None or method == "grasp":  # grasp has it inside
+            return retriever
         from graphret.rerank import Rerank
 
         depth = 100 if options.as_in_the_paper else 20  # GRASP, section 3.3
-        return Rerank(made, reranker, depth=depth)
+        return Rerank(retriever, reranker, depth=depth)
 
     def _sage(self, options: MethodOptions) -> Retriever:
         if self.documents is None:
@@ -195,8 +195,7 @@ def opened_graph(
     remark: Callable[[str], object] = _log.warning,
     busy: Callable[[str], AbstractContextManager[object]] = nullcontext,
 ) -> Iterator[OpenGraph]:
-    """Open the graph at a place for questions, and close what holds a connection or a
-    file.
+    """Open the graph at a location for questions, and close it afterwards.
 
     Parameters
     ----------
@@ -204,14 +203,14 @@ def opened_graph(
         A folder that graphret wrote, a Ladybug file, or the address of a Neo4j.
     encoder
         ``"saved"`` for that of a graph of documents, which is its default; ``"none"``
-        to search by words alone, the default for any other graph; or the name of one.
+        to search by words alone, the default for any other graph; or an encoder's name.
     documents
-        Whether nothing else than a graph of documents will do.
+        Whether only a graph of documents is accepted.
     name_property
-        Of a Neo4j: what names its nodes, as `Neo4jStore` has it.
+        Of a Neo4j: the property with the names of nodes, as for `Neo4jStore`.
     remark, busy
-        Told what the user should know; wraps work that takes a while, given its
-        description.
+        Called with remarks for the user; and a context manager around slow work, called
+        with its description.
 
     Raises
     ------
@@ -240,21 +239,17 @@ def opened_graph(
 
 
 def holds_documents(where: str) -> bool:
-    """Whether there is a folder with a graph of documents, which has an index of its
-    own.
-    """
+    """Whether a location is a folder with a graph of documents and its own index."""
     from graphret.sage.persistence import KIND
     from graphret.storage import read_current
 
-    with suppress(StorageError):  # what is wrong there is said when it is opened
+    with suppress(StorageError):  # opening it raises the error again
         return bool(read_current(Path(where))["kind"] == KIND)
     return False
 
 
 def folder_of(where: str) -> Path:
-    """Return the folder that a place names, and raise a `NotAnIndex` where it names a
-    database.
-    """
+    """Return the folder at a location; `NotAnIndex` if it is a database."""
     from graphret.stores.addresses import is_address
 
     if is_address(where):
@@ -269,7 +264,7 @@ def _index(
     remark: Callable[[str], object],
     busy: Callable[[str], AbstractContextManager[object]],
 ) -> TextIndex:
-    """Return a Neo4j's own index, or one made now."""
+    """Return a Neo4j's own index, or build one."""
     from graphret.errors import StoreMismatch
     from graphret.graphs.locations import NEO4J, kind_of
 
@@ -292,15 +287,15 @@ def index_of(
     *,
     busy: Callable[[str], AbstractContextManager[object]] = nullcontext,
 ) -> TextIndex:
-    """Return an index of a graph's text, in properties too (ARK, section 3), and of its
-    embeddings where there is an encoder.
+    """Return an index of a graph's text and, with an encoder, of its embeddings.
 
-    `busy` wraps the work, given its description.
+    The text includes properties (ARK, section 3). `busy` returns a context manager
+    around the work, given its description.
     """
-    from graphret.search import BM25Index, HybridIndex
+    from graphret.search import BM25Index, HybridIndex, NodeText
 
     nodes, _ = store.count()
-    text = text_of(store)
+    text = NodeText(properties=store.schema().textual_properties())
     with busy(f"indexing {nodes:,} nodes, which is done anew each time"):
         return (
             BM25Index.of_store(store, text=text)
@@ -309,32 +304,11 @@ def index_of(
         )
 
 
-def text_of(store: GraphStore) -> NodeText:
-    """Return how the nodes of a graph become text: the name, the text, and every
-    property that may hold words.
-    """
-    from graphret.search import NodeText
-
-    found = [
-        pair
-        for by_name in store.schema().properties.values()
-        for pair in by_name.items()
-    ]
-    texts = {
-        name
-        for name, about in found
-        if about.type.rpartition("LIST OF ")[2] in _TEXTUAL
-    }
-    return NodeText(
-        properties=tuple(sorted({name.removeprefix(PROPERTIES) for name in texts}))
-    )
-
-
 # -- the methods
 
 
 def _words(index: TextIndex) -> TextIndex:
-    """Return the part of an index that goes by words."""
+    """Return the lexical part of an index."""
     from graphret.search import HybridIndex, Neo4jTextIndex
 
     local = index.local_index()
@@ -346,7 +320,7 @@ def _words(index: TextIndex) -> TextIndex:
 
 
 def _with_embeddings(index: TextIndex, method: Method) -> HybridIndex:
-    """Return an index that has both words and embeddings in this process."""
+    """Return an index with both words and embeddings in this process."""
     from graphret.search import HybridIndex
 
     local = index.local_index()
@@ -385,10 +359,32 @@ def _hybrid(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retr
     from graphret.search import HybridIndex
     from graphret.search.hybrid import DEFAULT_ALPHA
 
-    both = _with_embeddings(index, "hybrid")
+    hybrid = _with_embeddings(index, "hybrid")
     if options.as_in_the_paper:
-        both = HybridIndex(both.lexical, both.dense, alpha=DEFAULT_ALPHA)
-    return IndexRetriever(both, store, name="hybrid")
+        hybrid = HybridIndex(hybrid.lexical, hybrid.dense, alpha=DEFAULT_ALPHA)
+    return IndexRetriever(hybrid, store, name="hybrid")
+
+
+def _mfar(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
+    from graphret.index_retriever import IndexRetriever
+
+    if options.fields is None:
+        raise InvalidInput(
+            "method: mfar needs the folder that train fields wrote; --fields names it"
+        )
+    return IndexRetriever(_over_fields(store, options.fields), store, name="mfar")
+
+
+def _over_fields(store: GraphStore, folder: Path) -> TextIndex:
+    """Return an index over the fields that were trained; embeddings are kept on disk,
+    as there are many.
+    """
+    from graphret.search import AdaptiveFieldIndex, TrainedFields
+    from graphret.search.encoder import CachedEncoder
+
+    trained = TrainedFields.load(folder)
+    encoder = CachedEncoder(trained.opened_encoder())
+    return AdaptiveFieldIndex.of_store(store, trained, encoder=encoder)
 
 
 def _ranking(options: MethodOptions) -> Ranking | None:
@@ -432,7 +428,7 @@ def _ark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriev
         _words(index) if options.as_in_the_paper else index,  # section 3: BM25
         settings=settings,
         hints=options.hints,
-        temperature=0.7,  # as in the paper: agents of one model are to differ
+        temperature=0.7,  # as in the paper: agents of one model should differ
         fill=not options.as_in_the_paper,
         on_failure=options.on_failure,
         on_run=options.on_run,
@@ -475,7 +471,7 @@ def _spark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retri
 
 
 def _grasp(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
-    from graphret.grasp import Grasp, GraspSettings, LLMPlanner
+    from graphret.grasp import Grasp, GraspSettings, LLMPlanner, PlannerGuidance
     from graphret.planning import Planner
 
     settings = GraspSettings.paper() if options.as_in_the_paper else GraspSettings()
@@ -485,13 +481,23 @@ def _grasp(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retri
     if (model := options.chat_model()) is None:
         planner = _path_planner(store, index, options)
     else:
+        guidance = PlannerGuidance()
+        if options.guidance is not None:
+            guidance = PlannerGuidance.load(options.guidance)
         planner = LLMPlanner(
-            model, store, hints=options.hints, show_values=options.show_values
+            model,
+            store,
+            examples=guidance.examples,
+            hints="\n".join(filter(None, [*guidance.rules, options.hints])),
+            metapaths=guidance.metapaths,
+            retrieval_modes=guidance.retrieval_modes,
+            show_values=options.show_values,
         )
     return Grasp(
         planner,
         store,
-        index,
+        index if options.fields is None else _over_fields(store, options.fields),
+        documents=index,
         reranker=_reranker(options),
         settings=settings,
         on_failure=options.on_failure,
@@ -539,7 +545,7 @@ def _baseline(
         return agents[method](
             model, store, index, steps=options.steps, on_failure=options.on_failure
         )
-    others: dict[str, type[baselines.Baseline]] = {
+    classes: dict[str, type[baselines.Baseline]] = {
         "hyde": baselines.HyDE,
         "rar": baselines.RAR,
         "agr": baselines.AGR,
@@ -549,7 +555,7 @@ def _baseline(
         "focused": baselines.FocusedRetriever,
         "hybgrag": baselines.HybGRAG,
     }
-    return others[method](model, store, index, on_failure=options.on_failure)
+    return classes[method](model, store, index, on_failure=options.on_failure)
 
 
 def _path_planner(
@@ -565,6 +571,7 @@ _MAKE: dict[str, Callable[[GraphStore, TextIndex, MethodOptions], Retriever]] = 
     "bm25": _bm25,
     "dense": _dense,
     "hybrid": _hybrid,
+    "mfar": _mfar,
     "expand": _expand,
     "ark": _ark,
     "spark": _spark,

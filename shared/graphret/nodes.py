@@ -1,6 +1,4 @@
-"""`NodeTable`: the nodes of a store or an index in columns, sorted by id, never changed
-once made.
-"""
+"""`NodeTable`: the nodes of a store or index in columns, sorted by id, immutable."""
 
 from __future__ import annotations
 
@@ -16,15 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.columns import (
-    Records,
-    Strings,
-    TextArray,
-    remap_codes,
-    take_concat,
-    to_json,
-)
+from graphret.columns import Records, Strings, TextArray, to_json
 from graphret.errors import InvalidInput
+from graphret.splice import Splice, spliced_codes
 from graphret.storage import Bundle, Parts
 from graphret.trace import Trace
 from graphret.types import Node
@@ -49,8 +41,8 @@ class NodeTable(Sequence[Node]):
 
     It has string columns of ids (sorted and distinct), names and texts, for each node
     the position of its tuple of labels in the distinct `label_sets`, and its properties
-    as a JSON object, ``n`` each. `restriction` is the condition of which `restricted`
-    made the table; `None` where it was not so made.
+    as a JSON object, ``n`` each. `restriction` is the condition by which `restricted`
+    made the table, if it did.
     """
 
     restriction: Where | None = None
@@ -69,15 +61,13 @@ class NodeTable(Sequence[Node]):
         self.label_sets = list(label_sets)
         self.properties = properties
         self._position: dict[str, int] = {}
-        self._asked = 0
+        self._n_lookups = 0
         self._masks: dict[Where, NDArray[np.bool_]] = {}
         self._restricted: dict[Where, tuple[NodeTable, NDArray[np.int64]]] = {}
 
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> NodeTable:
-        """Make a table of nodes in any order; an `InvalidInput` names one that is
-        malformed or comes twice.
-        """
+        """Make a table of nodes in any order, refusing malformed or repeated ones."""
         listed = list(checked_nodes(nodes))
         sets: dict[tuple[str, ...], int] = {}
         codes = [sets.setdefault(tuple(node.labels), len(sets)) for node in listed]
@@ -99,9 +89,7 @@ class NodeTable(Sequence[Node]):
         return self.at([range(len(self))[position]])[0]
 
     def at(self, positions: Sequence[int] | NDArray[np.int64]) -> list[Node]:
-        """Return the nodes at `positions`, in that order; quicker than one at a
-        time.
-        """
+        """Return the nodes at `positions`, in that order; faster than one by one."""
         chosen = np.asarray(positions, dtype=np.int64)
         labels = [self.label_sets[code] for code in self.labels[chosen].tolist()]
         columns = (
@@ -117,76 +105,73 @@ class NodeTable(Sequence[Node]):
         return isinstance(node_id, str) and bool(self.find([node_id])[0] >= 0)
 
     def find(self, ids: Iterable[str]) -> NDArray[np.int64]:
-        """Return the positions of ids, -1 for those that are not here.
+        """Return the positions of ids, -1 for unknown ones.
 
-        They are searched where they lie, on disk or in memory, after a look at every
-        16th; once many were asked for beside the length of the table, they are looked
-        up in a dictionary instead.
+        The ids are searched in place, on disk or in memory, after a look at every 16th
+        id. Once there were many lookups for the length of the table, a dictionary is
+        built for them.
         """
-        wanted = ids if isinstance(ids, Sequence) else list(ids)
-        self._asked += len(wanted)
-        if not self._position and self._asked * _STRIDE >= len(self):
+        listed = ids if isinstance(ids, Sequence) else list(ids)
+        self._n_lookups += len(listed)
+        if not self._position and self._n_lookups * _STRIDE >= len(self):
             self._position = dict(zip(self.ids, range(len(self)), strict=True))
-        if known := self._position:
+        if position_of := self._position:
             return np.fromiter(
-                (known.get(one, -1) for one in wanted), np.int64, len(wanted)
+                (position_of.get(id_, -1) for id_ in listed), np.int64, len(listed)
             )
-        places = self._places(wanted)
-        there = (
-            place < len(self) and self.ids[place] == one
-            for place, one in zip(places, wanted, strict=True)
+        places = self._places(listed)
+        present = (
+            place < len(self) and self.ids[place] == id_
+            for place, id_ in zip(places, listed, strict=True)
         )
-        return np.where(np.fromiter(there, bool, len(wanted)), places, -1)
+        return np.where(np.fromiter(present, bool, len(listed)), places, -1)
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
-        """Return nodes by id, `None` for those that are not here."""
-        found = self.find(ids)
-        there = iter(self.at(found[found >= 0]))
-        return [next(there) if i >= 0 else None for i in found.tolist()]
+        """Return nodes by id, `None` for unknown ids."""
+        positions = self.find(ids)
+        nodes = iter(self.at(positions[positions >= 0]))
+        return [next(nodes) if i >= 0 else None for i in positions.tolist()]
 
-    def _places(self, wanted: Sequence[str]) -> NDArray[np.int64]:
-        """Where each id is or would have to be put in, ``(w,)``."""
-        ends = [bisect_left(self._sample, one) * _STRIDE for one in wanted]
-        near = (
-            (max(0, end - _STRIDE), end, one)
-            for end, one in zip(ends, wanted, strict=True)
+    def _places(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """Return the place of each id, or where it would be inserted, ``(w,)``."""
+        stops = [bisect_left(self._sample, id_) * _STRIDE for id_ in ids]
+        spans = (
+            (max(0, stop - _STRIDE), stop, id_)
+            for stop, id_ in zip(stops, ids, strict=True)
         )
-        found = (
-            start + bisect_left(self.ids[start:end].tolist(), one)
-            for start, end, one in near
+        places = (
+            start + bisect_left(self.ids[start:stop].tolist(), id_)
+            for start, stop, id_ in spans
         )
-        return np.fromiter(found, np.int64, len(wanted))
+        return np.fromiter(places, np.int64, len(ids))
 
     @cached_property
     def _sample(self) -> list[str]:
         return self.ids[::_STRIDE].tolist()
 
     def positions(self, ids: Iterable[str]) -> NDArray[np.int64]:
-        """Return the positions of ids; an `InvalidInput` names one that is not here."""
+        """Return the positions of ids; `InvalidInput` names an unknown one."""
         ids = list(ids)
-        found = self.find(ids)
-        if (found < 0).any():
+        positions = self.find(ids)
+        if (positions < 0).any():
             raise InvalidInput(
-                f"node {ids[int(np.argmin(found))]!r}: there is no such node"
+                f"node {ids[int(np.argmin(positions))]!r}: there is no such node"
             )
-        return found
+        return positions
 
     def take(self, positions: NDArray[np.int64]) -> NodeTable:
-        """Return the table of the nodes at `positions`, in whose order their ids must
-        rise.
-        """
+        """Return the table of the nodes at `positions`, whose ids must be ascending."""
         return NodeTable._assembled([self], np.asarray(positions, dtype=np.int64))
 
     @staticmethod
     def _assembled(tables: Sequence[NodeTable], order: NDArray[np.int64]) -> NodeTable:
-        """The nodes at positions in several tables laid end to end; sets of labels that
-        none has are left out.
-        """
-        codes, sets = remap_codes(
-            [(table.labels, table.label_sets) for table in tables], order
+        """Return nodes at positions in concatenated tables, without unused labels."""
+        splice = Splice([len(table) for table in tables], order)
+        codes, sets = spliced_codes(
+            splice, [(table.labels, table.label_sets) for table in tables]
         )
         ids, names, texts, properties = (
-            take_concat([getattr(table, name).array for table in tables], order)
+            splice.of_texts(*(getattr(table, name).array for table in tables))
             for name in _COLUMNS
         )
         return NodeTable(
@@ -201,20 +186,19 @@ class NodeTable(Sequence[Node]):
     def merged(
         self, fresh: NodeTable, deletes: Collection[str] = ()
     ) -> tuple[NodeTable, NDArray[np.int64]]:
-        """Return a table in which the nodes of another take the place of those of the
-        same id, and some are gone.
+        """Return the table with the nodes of another merged in, and some deleted.
 
-        It is what a table built of the same nodes would be. `deletes` are ids of nodes
-        of this table, not of `fresh`; unknown ones are ignored. Returned too is where
-        each node of this table is in the new one, -1 if it is gone, ``(n,)``.
+        A fresh node replaces one with the same id. The result equals a table built from
+        the same nodes. `deletes` are ids of nodes of this table, not of `fresh`;
+        unknown ones are ignored. Also returned is the new position of each node of this
+        table, -1 if it is gone, ``(n,)``.
         """
         n = len(self)
-        replaced, gone = self.find(fresh.ids), self.find(list(deletes))
-        kept = np.delete(
-            np.arange(n), np.concatenate([replaced[replaced >= 0], gone[gone >= 0]])
-        )
-        at = np.searchsorted(kept, self._places(fresh.ids))
-        order = np.insert(kept, at, n + np.arange(len(fresh)))
+        replaced, deleted = self.find(fresh.ids), self.find(list(deletes))
+        gone = np.concatenate([replaced[replaced >= 0], deleted[deleted >= 0]])
+        staying = np.delete(np.arange(n), gone)
+        at = np.searchsorted(staying, self._places(fresh.ids))
+        order = np.insert(staying, at, n + np.arange(len(fresh)))
         moved = np.full(n, -1, dtype=np.int64)
         old = order < n
         moved[order[old]] = np.flatnonzero(old)
@@ -223,37 +207,25 @@ class NodeTable(Sequence[Node]):
         table.restriction = self.restriction
         return table, moved
 
-    def places_in(
-        self, before: NodeTable, fresh: Iterable[str] = ()
-    ) -> NDArray[np.int64]:
-        """Return where each node of this table is in another, -1 if it is not there or
-        among `fresh`, ``(n,)``.
-        """
-        places = before.find(self.ids.tolist())
-        again = self.find(list(fresh))
-        places[again[again >= 0]] = -1
-        return places
-
     def mask(
         self, where: Where | None, labels: Collection[str] | None = None
     ) -> NDArray[np.bool_] | None:
-        """Return which nodes satisfy the condition and bear one of `labels`, ``(n,)``;
-        `None` if nothing is asked.
+        """Return which nodes satisfy the condition and have one of `labels`, ``(n,)``.
+
+        It is `None` without a condition.
         """
         where = _with_labels(where, labels)
         return None if where is None else self._mask(where)
 
     def _mask(self, where: Where) -> NDArray[np.bool_]:
-        mask = _remembered(
+        mask = _cached(
             self._masks, where, lambda: self._evaluate(where, np.arange(len(self)))
         )
         mask.flags.writeable = False
         return mask
 
     def warn_of_unknown(self, where: Where | None, trace: Trace) -> None:
-        """Warn of properties that a condition asks for and no node has; found out once
-        for a table, as masks are.
-        """
+        """Warn of properties in a condition that no node has; cached as masks are."""
         for child in where.children if where else ():
             self.warn_of_unknown(child, trace)
         if (
@@ -274,10 +246,9 @@ class NodeTable(Sequence[Node]):
         where: Where | None,
         labels: Collection[str] | None = None,
     ) -> NDArray[np.bool_] | None:
-        """Return which of the nodes at `positions` satisfy the condition and bear one
-        of `labels`; `None` if all do.
+        """Return which nodes at `positions` satisfy the condition and have a label.
 
-        Reads only those nodes where they are few.
+        It is `None` without a condition. If the nodes are few, only they are read.
         """
         where = _with_labels(where, labels)
         if where is None:
@@ -288,9 +259,7 @@ class NodeTable(Sequence[Node]):
         return np.asarray(self._mask(where)[positions])
 
     def _evaluate(self, where: Where, at: NDArray[Any]) -> NDArray[np.bool_]:
-        """Evaluate a condition on the nodes at positions, reading no column that it
-        does not ask for.
-        """
+        """Evaluate a condition on the nodes at positions, reading only its columns."""
         if where.operator in ("$and", "$or"):
             conjunction = where.operator == "$and"
             mask = np.full(len(at), conjunction)
@@ -317,16 +286,15 @@ class NodeTable(Sequence[Node]):
     ) -> NDArray[np.bool_]:
         values = column.array if len(at) == len(column) else column.array.take(at)
         if where.operator in ("$eq", "$in"):
-            wanted = where.value if where.operator == "$in" else [where.value]
-            return values.is_among({one for one in wanted if isinstance(one, str)})
+            operands = where.value if where.operator == "$in" else [where.value]
+            texts = {operand for operand in operands if isinstance(operand, str)}
+            return values.is_among(texts)
         return np.fromiter(
-            (where.compares(True, one) for one in Strings(values)), bool, len(at)
+            (where.compares(True, value) for value in Strings(values)), bool, len(at)
         )
 
     def _compare_properties(self, where: Where, at: NDArray[Any]) -> NDArray[np.bool_]:
-        """Decode the records that spell the key, as any that has the property does, and
-        compare its value.
-        """
+        """Compare a property's values, decoding only the records that have its key."""
         records = (
             self.properties.array
             if len(at) == len(self)
@@ -336,23 +304,22 @@ class NodeTable(Sequence[Node]):
         spelt = to_json(where.field.rpartition(".")[2])[1:]
         if where.operator == "$eq" and isinstance(where.value, str):
             spelt += f":{to_json(where.value)}"
-        there = np.flatnonzero(records.contain(spelt))
-        found = Records(records.take(there))
-        mask[there] = np.fromiter(
-            (where.compares(*lookup(own, where.field)) for own in found),
+        with_key = np.flatnonzero(records.contain(spelt))
+        decoded = Records(records.take(with_key))
+        mask[with_key] = np.fromiter(
+            (where.compares(*lookup(record, where.field)) for record in decoded),
             bool,
-            len(there),
+            len(with_key),
         )
         return mask
 
     def restricted(
         self, where: Where | None
     ) -> tuple[NodeTable, NDArray[np.int64]] | None:
-        """Return the table of the nodes that satisfy `where` and their positions here;
-        `None` if all do.
+        """Return the table of the nodes that satisfy `where`, and their positions here.
 
-        The same condition gives the same table, so that a store and an index cut to it
-        still share one.
+        It is `None` without a condition. The same condition gives the same table, so
+        that a store and an index restricted to it still share one.
         """
         if where is None:
             return None
@@ -363,19 +330,19 @@ class NodeTable(Sequence[Node]):
             table.restriction = both(self.restriction, where)
             return table, positions
 
-        return _remembered(self._restricted, where, cut)
+        return _cached(self._restricted, where, cut)
 
     def label_counts(self) -> Counter[str]:
-        """How many nodes bear each label."""
+        """Return the number of nodes with each label."""
         counts: Counter[str] = Counter()
-        for labels, n in zip(
-            self.label_sets, np.bincount(self.labels).tolist(), strict=True
-        ):  # none is unused
+        # No set of labels is unused.
+        sizes = np.bincount(self.labels).tolist()
+        for labels, n in zip(self.label_sets, sizes, strict=True):
             counts.update(dict.fromkeys(labels, n))
         return counts
 
     def parts(self) -> Parts:
-        """The table as it is saved: its columns, and sets of labels as JSON."""
+        """Return the table for saving: its columns, and sets of labels as JSON."""
         parts = Parts({"labels": self.labels})
         for name in _COLUMNS:
             parts.add_texts(name, getattr(self, name).array)
@@ -391,33 +358,34 @@ class NodeTable(Sequence[Node]):
             names,
             texts,
             bundle.arrays["labels"],
-            [tuple(json.loads(own)) for own in bundle.texts("label_sets").tolist()],
+            [tuple(json.loads(text)) for text in bundle.texts("label_sets").tolist()],
             Records(bundle.texts("properties")),
         )
 
 
-def _remembered(known: dict[Where, T], where: Where, make: Callable[[], T]) -> T:
-    """What is made for a condition, once, whichever thread is first; the oldest is
-    forgotten.
+def _cached(cache: dict[Where, T], where: Where, make: Callable[[], T]) -> T:
+    """Return the cached value of a condition, or make it; the oldest are dropped.
+
+    The value of the first thread stays.
     """
-    if (found := known.get(where)) is not None:
-        return found
-    value = make()
-    for oldest in list(known)[: 1 - _CONDITIONS_KEPT]:
-        known.pop(oldest, None)
-    return known.setdefault(where, value)
+    if (value := cache.get(where)) is not None:
+        return value
+    computed = make()
+    for oldest in list(cache)[: 1 - _CONDITIONS_KEPT]:
+        cache.pop(oldest, None)
+    return cache.setdefault(where, computed)
 
 
 def _order(ids: Strings) -> NDArray[np.int64]:
-    """The order that sorts ids; an `InvalidInput` names one that comes twice."""
+    """Return the order that sorts ids; `InvalidInput` names a repeated one."""
     texts = ids.tolist()
-    if all(one < other for one, other in pairwise(texts)):
+    if all(previous < following for previous, following in pairwise(texts)):
         return np.arange(len(ids))
     order = np.asarray(sorted(range(len(ids)), key=texts.__getitem__), np.int64)
     by_id = (texts[at] for at in order.tolist())
-    twice = [at for at, two in enumerate(pairwise(by_id)) if two[0] == two[1]]
-    if len(twice):
-        first, second = order[twice[0]], order[twice[0] + 1]
+    repeats = [at for at, pair in enumerate(pairwise(by_id)) if pair[0] == pair[1]]
+    if repeats:
+        first, second = order[repeats[0]], order[repeats[0] + 1]
         name = ids[int(first)]
         raise InvalidInput(
             f"node {name!r}: the id comes twice, in the rows {first:,} and {second:,}"
@@ -426,7 +394,7 @@ def _order(ids: Strings) -> NDArray[np.int64]:
 
 
 def _with_labels(where: Where | None, labels: Collection[str] | None) -> Where | None:
-    """The condition that a node bears one of `labels` besides."""
+    """Return the condition that a node also has one of `labels`."""
     if labels is None:
         return where
     if isinstance(labels, str):

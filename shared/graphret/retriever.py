@@ -1,4 +1,4 @@
-"""The `Retriever` contract and the combinators that join retrievers."""
+"""The `Retriever` base class and the combinators of retrievers."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: The highest confidence of an answer to a question of which a part is in doubt.
+#: The highest confidence of an answer to a question with a doubtful part.
 DOUBTFUL = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A step of a retrieval: put a query to another retriever.
+    """A step of a retrieval: a query to another retriever.
 
-    Failures come back as values, not as exceptions.
+    Failures are returned as values, not raised.
     """
 
     retriever: Retriever
@@ -56,9 +56,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """A step of a retrieval: a call to something outside that has a blocking and an
-    awaited form.
-    """
+    """A step of a retrieval: an outside call with a blocking and an awaitable form."""
 
     run: Callable[[], T]
     arun: Callable[[], Awaitable[T]]
@@ -66,9 +64,7 @@ class Call(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """A step of a retrieval: plain work on the processor, which an async caller moves
-    off the event loop.
-    """
+    """A step of a retrieval: computation, which async callers move to a thread."""
 
     run: Callable[[], Any]
 
@@ -77,7 +73,7 @@ class Compute:
         return asyncio.to_thread(self.run)
 
 
-#: What a retrieval is made of: it yields steps, is sent their results and returns its
+#: A retrieval as a generator: it yields steps, is sent their results, and returns its
 #: answer.
 Steps: TypeAlias = Generator[Any, Any, Retrieval]
 
@@ -92,8 +88,7 @@ class Retriever:
     name: str = ""
 
     def retrieve(self, query: str, k: int = 10, where: WhereLike = None) -> Retrieval:
-        """Return the `k` best nodes that satisfy `where`: exactly `k` where that many
-        qualify.
+        """Return the `k` best nodes that satisfy `where`, or all if fewer qualify.
 
         Raises
         ------
@@ -119,7 +114,7 @@ class Retriever:
 
     @property
     def graph_store(self) -> GraphStore | None:
-        """The graph whose nodes it finds; `None` where that is not known."""
+        """The graph whose nodes it finds; `None` if unknown."""
         return None
 
     def __str__(self) -> str:
@@ -133,7 +128,7 @@ def _checked(query: Any, k: Any, where: Any) -> tuple[str, int, Where | None]:
 
 
 def _finished(retrieval: Retrieval) -> Retrieval:
-    """Give all hits their relevance, which never rises."""
+    """Return the retrieval with the relevance of all hits, which never rises."""
     scores = [hit.score for hit in retrieval.hits]
     low, confidence = min([0.0, *scores]), retrieval.signals.confidence
     span, last = max(scores, default=0.0) - low, 1.0
@@ -162,7 +157,7 @@ def drive(steps: Generator[Any, Any, T]) -> T:
             return value
         result = error = None
         try:
-            result = [one.run() for one in step] if _is_several(step) else step.run()
+            result = [part.run() for part in step] if _is_several(step) else step.run()
         except BaseException as raised:
             error = raised
 
@@ -170,7 +165,7 @@ def drive(steps: Generator[Any, Any, T]) -> T:
 async def arun_step(step: Any) -> Any:
     """Run a step, or the steps of a list at the same time."""
     if _is_several(step):
-        return await asyncio.gather(*(one.arun() for one in step))
+        return await asyncio.gather(*(part.arun() for part in step))
     return await step.arun()
 
 
@@ -201,11 +196,10 @@ def _is_several(step: Any) -> bool:
 def unwrap_or_fallback(
     result: Any, retriever: Retriever | str, on_failure: str, trace: Trace
 ) -> Retrieval | None:
-    """Return what a retriever answered; where it failed, note the fallback and return
-    `None`.
+    """Return a retriever's answer; if it failed, note the fallback and return `None`.
 
-    It raises a `RetrievalFailed` when `on_failure` is ``"raise"``, and always what is
-    the caller's mistake.
+    It raises `RetrievalFailed` when `on_failure` is ``"raise"``, and always the
+    caller's mistakes.
     """
     if isinstance(result, Retrieval):
         return result
@@ -220,41 +214,40 @@ def unwrap_or_fallback(
 
 
 def backfill(
-    found: Retrieval, other: Retriever, on_failure: str, where: Where | None
+    answer: Retrieval, other: Retriever, on_failure: str, where: Where | None
 ) -> Steps:
-    """Return what a method found, places that it leaves free filled by another
-    retriever, alike labels first.
+    """Return an answer with its free places filled by another retriever.
 
-    Where it found nothing the other answers alone, and raises if it fails.
+    Hits with the answer's labels come first. If the answer is empty, the other
+    retriever answers alone, and raises if it fails.
     """
-    hits, k, trace = found.hits, found.k, found.trace
+    hits, k, trace = answer.hits, answer.k, answer.trace
     if len(hits) >= k:
-        return replace(found, hits=hits[:k])
-    result = yield Ask(other, found.query, k + len(hits), where)
+        return replace(answer, hits=hits[:k])
+    result = yield Ask(other, answer.query, k + len(hits), where)
     if isinstance(result, Exception) and not hits:
         raise result
     if (more := unwrap_or_fallback(result, other, on_failure, trace)) is None:
-        return found
+        return answer
     trace.extend(more.trace, f"{other}/")
     signals = (
-        found.signals
+        answer.signals
         if hits
         else replace(
             more.signals,
-            plan_valid=found.signals.plan_valid,
-            doubts=found.signals.doubts,
-            confidence=sure_of(more.signals.confidence, found.signals.doubts),
+            plan_valid=answer.signals.plan_valid,
+            doubts=answer.signals.doubts,
+            confidence=sure_of(more.signals.confidence, answer.signals.doubts),
         )
     )
-    labels = {
-        hit.node.label for hit in hits
-    }  # a question for films is better filled with films than with people
-    others = sorted(more.hits, key=lambda hit: hit.node.label not in labels)
-    return replace(found, hits=filled(hits, others, k), signals=signals)
+    # An answer of films is better filled with films than with people.
+    labels = {hit.node.label for hit in hits}
+    fill = sorted(more.hits, key=lambda hit: hit.node.label not in labels)
+    return replace(answer, hits=filled(hits, fill, k), signals=signals)
 
 
 def sure_of(confidence: float | None, doubts: Sequence[str] | None) -> float | None:
-    """Return a confidence, of an answer of which a part is in doubt a low one."""
+    """Return the confidence, lowered if a part of the question is in doubt."""
     if not doubts:
         return confidence
     return DOUBTFUL if confidence is None else min(confidence, DOUBTFUL)
@@ -268,39 +261,36 @@ def require_on_failure(value: str) -> str:
 
 
 def load_settings(path: str | Path, make: Callable[[Any], T]) -> T:
-    """Return settings, made of the JSON values in a file; an `InvalidInput` says what
-    is wrong with it.
-    """
+    """Return settings made from a JSON file; `InvalidInput` says what is wrong."""
     try:
         return make(json.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InvalidInput(f"{path}: these are no settings: {error!r}") from error
+        raise InvalidInput(f"{path}: expected a file of settings: {error!r}") from error
 
 
-#: How much each retriever counts, or what gives that for a question.
+#: The weight of each retriever, or a function that returns them for a question.
 Weights: TypeAlias = Sequence[float] | Callable[[Sequence[Signals]], Sequence[float]]
 
 
 class Fuse(Retriever):
     """Ask several retrievers at once and fuse their rankings by reciprocal ranks.
 
-    What a retriever was only filled up with says nothing of its own, and is ranked
-    below what any of them found.
+    Hits that only filled up a retriever's answer are ranked below all others.
 
     Parameters
     ----------
     retrievers
-        Who is asked.
+        The retrievers to ask.
     weights
-        How much each counts; 1 by default. Or a function that gives the weights for a
-        question, from what each retriever signals, such as
-        `graphret.grasp.StaticWeights`; an empty `Signals` for one that failed.
+        The weight of each; 1 by default. Or a function that returns the weights for a
+        question from the signals of each retriever, such as
+        `graphret.grasp.StaticWeights`; one that failed has an empty `Signals`.
     rrf_k
         Constant of reciprocal rank fusion (Cormack et al. 2009; 60 there).
     depth
-        How many hits each is asked for, at least; never fewer than `k`.
+        The number of hits that each is asked for, at least `k`.
     on_failure
-        ``"fallback"`` goes on with those that answered, ``"raise"`` does not.
+        ``"fallback"`` continues with those that answered; ``"raise"`` raises.
     """
 
     name = "fuse"
@@ -338,7 +328,7 @@ class Fuse(Retriever):
 
     @property
     def graph_store(self) -> GraphStore | None:
-        stores = (one.graph_store for one in self.retrievers)
+        stores = (retriever.graph_store for retriever in self.retrievers)
         return next((store for store in stores if store is not None), None)
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
@@ -347,12 +337,12 @@ class Fuse(Retriever):
             results = yield [
                 Ask(r, query, max(k, self.depth), where) for r in self.retrievers
             ]
-        lists, each = list[Sequence[Hit]](), list[Signals]()
+        lists, all_signals = list[Sequence[Hit]](), list[Signals]()
         rows = list[dict[str, Any]]()
         for retriever, result in zip(self.retrievers, results, strict=True):
             answer = unwrap_or_fallback(result, retriever, self.on_failure, trace)
             lists.append(answer.hits if answer is not None else [])
-            each.append(answer.signals if answer is not None else Signals())
+            all_signals.append(answer.signals if answer is not None else Signals())
             if answer is not None:
                 trace.extend(answer.trace, f"{retriever}/")
                 rows += answer.rows
@@ -362,7 +352,7 @@ class Fuse(Retriever):
             ) from results[0]
         with trace.stage("fuse") as stage:
             weights = (
-                self._checked(self.weights(each))
+                self._checked(self.weights(all_signals))
                 if callable(self.weights)
                 else list(self.weights)
             )
@@ -370,28 +360,26 @@ class Fuse(Retriever):
             hits = reciprocal_rank(
                 lists, [str(r) for r in self.retrievers], weights, self.rrf_k
             )
-        signals = Signals(len(hits), walked_edges=any(one.walked_edges for one in each))
+        signals = Signals(
+            len(hits), walked_edges=any(part.walked_edges for part in all_signals)
+        )
         for name in ("answer_labels", "plan_valid", "risk", "doubts"):
-            setattr(
-                signals,
-                name,
-                next(
-                    (v for one in each if (v := getattr(one, name)) is not None), None
-                ),
-            )
+            values = (getattr(part, name) for part in all_signals)
+            first = next((value for value in values if value is not None), None)
+            setattr(signals, name, first)
         signals.confidence = sure_of(_best_relevance(hits, lists), signals.doubts)
-        # Rows are computed: that no other list has them makes them no worse.
+        # Rows are computed: they are not worse for being in one list alone.
         hits.sort(key=lambda hit: not hit.is_row)
         return Retrieval(query, k, hits[:k], signals, trace, rows)
 
 
 def _best_relevance(hits: Sequence[Hit], lists: Sequence[Sequence[Hit]]) -> float:
-    """How well the first of fused hits answers, as that list says where it is best."""
+    """Return the highest relevance in any list of the first of the fused hits."""
     return max(
         (
             hit.relevance or 0.0
-            for found in lists
-            for hit in found
+            for listed in lists
+            for hit in listed
             if hit.id == hits[0].id
         ),
         default=0.0,
@@ -399,9 +387,7 @@ def _best_relevance(hits: Sequence[Hit], lists: Sequence[Sequence[Hit]]) -> floa
 
 
 class Fallback(Retriever):
-    """Ask a second retriever where the first fails, finds nothing, or leaves places
-    free, which the second fills.
-    """
+    """Ask a second retriever if the first fails, or to fill its free places."""
 
     name = "fallback"
 
@@ -411,8 +397,8 @@ class Fallback(Retriever):
 
     @property
     def graph_store(self) -> GraphStore | None:
-        found = self.first.graph_store
-        return self.second.graph_store if found is None else found
+        store = self.first.graph_store
+        return self.second.graph_store if store is None else store
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()
@@ -422,9 +408,9 @@ class Fallback(Retriever):
             trace.extend(answer.trace, f"{self.first}/")
             if len(answer.hits) < k:
                 trace.note("fallback", reason="too few hits", found=len(answer.hits))
-        found = (
+        partial = (
             Retrieval(query, k, [], trace=trace)
             if answer is None
             else replace(answer, trace=trace)
         )
-        return (yield from backfill(found, self.second, "fallback", where))
+        return (yield from backfill(partial, self.second, "fallback", where))

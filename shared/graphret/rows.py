@@ -1,4 +1,4 @@
-"""A row of values, such as a number, as a node that a hit can hold."""
+"""Turn a row of values, such as a number, into a node for a hit."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from graphret.types import ROW, Node
 
 
 def row_node(values: Mapping[str, Any], query: str, rank: int) -> Node:
-    """Return a row of values as a node of the label ``Row``; the same row of the same
-    query has the same id.
-    """
-    said = json.dumps([query, rank, values], ensure_ascii=False)
-    digest = hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:32]
-    text = "; ".join(f"{column}: {_said(value)}" for column, value in values.items())
+    """Return a row of values as a ``Row`` node, with a stable id."""
+    content = json.dumps([query, rank, values], ensure_ascii=False)
+    digest = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:32]
+    text = "; ".join(
+        f"{column}: {_value_text(value)}" for column, value in values.items()
+    )
     return Node(f"row:{digest}", (ROW,), "", text, dict(values))
 
 
-def _said(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

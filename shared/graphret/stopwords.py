@@ -1,11 +1,11 @@
-"""English words that are said in passing, and names made of them alone."""
+"""English stop words, and whether words can be a name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-#: Words that hold a sentence together.
+#: Grammatical words, which hold a sentence together.
 FUNCTION_WORDS = frozenset(
     """
     a about above across after again against ago all almost along already also although
@@ -29,8 +29,7 @@ FUNCTION_WORDS = frozenset(
 """.split()
 )
 
-#: Words that name common things, acts and qualities, and those that questions are made
-#: of.
+#: Words for common things, acts and qualities, and the common words of questions.
 COMMON_WORDS = frozenset(
     """
     able act acted acting actor actors actress actresses add added age aged air allow am
@@ -81,10 +80,10 @@ COMMON_WORDS = frozenset(
 """.split()
 )
 
-#: All words that a question may be made of without naming anything.
+#: All words that a question may have without naming anything.
 STOP_WORDS = FUNCTION_WORDS | COMMON_WORDS
 
-#: Words that make a question of what is asked, and are no part of it.
+#: Words that make a sentence a question, and are not part of its content.
 QUESTION_WORDS = frozenset(
     """
     what which who whom whose when where why how many much do does did done has have had
@@ -92,14 +91,14 @@ QUESTION_WORDS = frozenset(
 """.split()
 )
 
-#: Words by which two names do not differ. More of them would cost names of films and
-#: books, such as "The Others".
+#: Words that two names may differ by and still be one. More of them would lose names of
+#: films and books, such as "The Others".
 NAME_STOP_WORDS = frozenset(
     "the a an of in on at to and or for by is was are with from as it its this that"
     " be".split()
 )
 
-#: Words in the names of relations that say nothing of them: "has_genre", "is in".
+#: Meaningless words in the names of relations: "has_genre", "is in".
 RELATION_STOP_WORDS = frozenset(
     "has have is are was be by in of to from with on at the a an for and or as".split()
 )
@@ -108,8 +107,8 @@ RELATION_STOP_WORDS = frozenset(
 def is_informative(words: Sequence[str], stop_words: AbstractSet[str]) -> bool:
     """Whether words can be a name by themselves.
 
-    Stop words, single letters and numbers alone cannot. Of Chinese characters and kana,
-    which are a word each, two are enough; so is a code such as “P-1234”.
+    Stop words, single letters and numbers alone cannot. Two Chinese characters or kana,
+    which are a word each, are enough, and so is a code such as “P-1234”.
     """
     if sum(not word.isascii() and word.isalpha() for word in words) > 1:
         return True

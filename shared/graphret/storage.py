@@ -41,7 +41,7 @@ from graphret.errors import (
 Folder: TypeAlias = "str | os.PathLike[str]"
 
 #: Of the layout of folders, and of what the arrays of every kind of index mean.
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 #: How much a quick check reads: the checksums of the smallest files are compared, as
 #: far as this goes.
 QUICK_BYTES = 1 << 27

@@ -35,8 +35,7 @@ _SHAPE = re.compile(r"cz*|[xz]+")
 
 
 def normalize_name(text: str) -> str:
-    """Return a name for comparison: case and accents folded, punctuation to space,
-    whitespace collapsed.
+    """Return a name for comparison, with case, accents, punctuation and space folded.
 
     Examples
     --------

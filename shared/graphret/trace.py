@@ -1,4 +1,4 @@
-"""The trace of a retrieval: its stages, and the callback that is called as they end."""
+"""The trace of a retrieval: its stages, and a callback for them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from graphret.errors import InvalidInput
 
 @dataclass(slots=True)
 class Stage:
-    """One step of a retrieval: its name, how long it took, and what was counted or
-    decided.
-    """
+    """One step of a retrieval: its name, its duration, and its counts and decisions."""
 
     name: str
     seconds: float = 0.0
@@ -32,10 +30,8 @@ _listener: ContextVar[Callable[[Stage], object]] = ContextVar(
 def on_stage(callback: Callable[[Stage], object]) -> Iterator[None]:
     """Call `callback` with each stage of the retrievals that run inside this context.
 
-    It is called when the stage ends, in the thread that the stage ran in.
-
-    Stages of a retriever that another asks come under their own names, and each step of
-    an agent as a stage.
+    It is called when the stage ends, in the thread that the stage ran in. Stages of
+    inner retrievers have their own names, and each step of an agent is a stage.
     """
     token = _listener.set(callback)
     try:
@@ -68,12 +64,12 @@ class Trace:
             emit(stage)
 
     def note(self, name: str, **details: Any) -> None:
-        """Record something that took no time: a decision, a fallback."""
+        """Record a stage without duration: a decision, a fallback."""
         self.stages.append(Stage(name, details=dict(details)))
         emit(self.stages[-1])
 
     def extend(self, other: Trace, prefix: str = "") -> None:
-        """Append the stages of an inner retrieval, their names behind `prefix`."""
+        """Append the stages of an inner retrieval, their names after `prefix`."""
         self.stages.extend(
             Stage(prefix + s.name, s.seconds, s.details) for s in other.stages
         )
@@ -81,34 +77,39 @@ class Trace:
     @property
     def fallbacks(self) -> list[Stage]:
         """The stages that record a degradation."""
-        return [s for s in self.stages if s.name.rsplit("/", 1)[-1] == "fallback"]
+        return [
+            stage
+            for stage in self.stages
+            if stage.name.rsplit("/", 1)[-1] == "fallback"
+        ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The trace as JSON values."""
+        """Return the trace as JSON values."""
+        outer = (stage.seconds for stage in self.stages if "/" not in stage.name)
         return {
             "stages": [
-                {"name": s.name, "seconds": round(s.seconds, 6), **s.details}
-                for s in self.stages
+                {
+                    "name": stage.name,
+                    "seconds": round(stage.seconds, 6),
+                    **stage.details,
+                }
+                for stage in self.stages
             ],
-            "seconds": round(
-                sum(s.seconds for s in self.stages if "/" not in s.name), 6
-            ),
+            "seconds": round(sum(outer), 6),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Trace:
-        """Return the trace that `to_dict` made these JSON values of, such as the
-        ``trace`` of a LangGraph run.
+        """Return the trace from the JSON values of `to_dict`, or of a LangGraph run.
 
-        An `InvalidInput` says that there are no stages, or that one has no name or no
-        seconds.
+        `InvalidInput` is raised without stages, or for one without name or seconds.
         """
         try:
             stages = [{**stage} for stage in data["stages"]]
             return cls(
                 [
-                    Stage(str(one.pop("name")), float(one.pop("seconds")), one)
-                    for one in stages
+                    Stage(str(stage.pop("name")), float(stage.pop("seconds")), stage)
+                    for stage in stages
                 ]
             )
         except (KeyError, TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The nouns of graphret: nodes, edges, and what a retrieval returns."""
+"""The data types of graphret: nodes, edges, and the results of retrievals."""
 
 from __future__ import annotations
 
@@ -16,33 +16,30 @@ _OPAQUE = re.compile(
 )
 
 
-#: The label of a hit that is a row of a query's answer, and no node of the graph.
+#: The label of a hit that is a row of a query's answer, not a node of the graph.
 ROW = "Row"
 _ROW_ID = re.compile(r"row:[0-9a-f]{32}")
 
 
 def require_id(value: object, what: str) -> str:
-    """Return `value` if it can be an id, and raise an `InvalidInput` that names `what`
-    if not.
-    """
+    """Return `value` if it can be an id; otherwise `InvalidInput` names `what`."""
     if not isinstance(value, str) or not value:
-        raise InvalidInput(f"{what}: an id is a non-empty string, not {value!r}")
+        raise InvalidInput(f"{what}: id: expected a non-empty string, got {value!r}")
     return value
 
 
 def is_opaque(name: str) -> bool:
-    """Whether a name tells people nothing: a UUID, or the id of an element or a row."""
+    """Whether a name means nothing to people: a UUID, or an element's or row's id."""
     return _OPAQUE.fullmatch(name) is not None
 
 
 def _fields(item: Any) -> dict[str, Any]:
-    return {one.name: getattr(item, one.name) for one in fields(item)}
+    return {column.name: getattr(item, column.name) for column in fields(item)}
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Something that can be retrieved: a chunk of a document, a segment of a table, a
-    product, a gene.
+    """Something to retrieve: a chunk of a document, a table segment, a product, a gene.
 
     Parameters
     ----------
@@ -53,7 +50,7 @@ class Node:
     name
         What people call it; two nodes may share a name.
     text
-        What it says.
+        Its text.
     properties
         Everything else, as JSON values; the filters of `Where` read these.
     """
@@ -71,38 +68,34 @@ class Node:
 
     @property
     def called(self) -> str:
-        """What to call the node to people: its name, else its id, or its label where
-        the id says nothing.
-        """
+        """The name to show: the node's name, else its id, or label if it is opaque."""
         opaque = not self.name and self.label and is_opaque(self.id)
         return self.name or (self.label if opaque else self.id)
 
     @property
     def is_row(self) -> bool:
-        """Whether it is a row of a query's answer, such as a number, and not in the
-        graph.
-        """
+        """Whether it is a row of a query's answer, such as a number."""
         return self.labels == (ROW,) and _ROW_ID.fullmatch(self.id) is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """The node as JSON values."""
+        """Return the node as JSON values."""
         return _fields(self) | {
             "labels": list(self.labels),
             "properties": dict(self.properties),
         }
 
 
-#: The properties of an edge that say which row of a table, from 0, it is about at its
+#: The properties of an edge with the rows, from 0, of tables that it is about at its
 #: source and its target.
 ROW_KEYS = ("source_row", "target_row")
-#: What an edge is identified and ordered by in a store: source, target, relation and
+#: The key that identifies and orders an edge in a store: source, target, relation and
 #: rows, -1 for none.
 EdgeKey: TypeAlias = tuple[str, str, str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A typed relation between two nodes, with a weight and what is known about it."""
+    """A typed relation between two nodes, with a weight and properties."""
 
     source: str
     relation: str
@@ -112,18 +105,17 @@ class Edge:
 
     @property
     def identity(self) -> EdgeKey:
-        """What identifies the edge in a store, and orders it there."""
-        own = self.properties
+        """The key that identifies the edge in a store, and orders it there."""
         return (
             self.source,
             self.target,
             self.relation,
-            own.get("source_row", -1),
-            own.get("target_row", -1),
+            self.properties.get("source_row", -1),
+            self.properties.get("target_row", -1),
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The edge as JSON values."""
+        """Return the edge as JSON values."""
         return _fields(self) | {"properties": dict(self.properties)}
 
 
@@ -132,16 +124,16 @@ class Evidence:
     """Why a hit was returned.
 
     `kind` is one of ``seed`` (found by the query itself), ``neighbor`` (brought by an
-    edge from the node `source`), ``rank`` (its place in a fused list, or before a model
-    that has learned moved it, with what moved it most among the properties), ``path``
+    edge from the node `source`), ``rank`` (its place in a fused list, or before a
+    trained model moved it, with the strongest features among the properties), ``path``
     (an edge on the path of a plan to the hit, from `source` to `target`, or the plan
     itself among the properties), ``votes``, ``query`` (row `rank` of the Cypher query
-    among the properties) and ``fill`` (below what the method selected).
+    among the properties) and ``fill`` (below the hits that the method selected).
 
     An edge was walked from the node `source` to the hit, `target`; its `direction` is
-    ``"out"`` where it leads that way itself, ``"in"`` where it leads to `source`. Its
-    rows, among the properties, are those of whole tables, from 1. `node` is the node
-    `source`, where it is at hand; it is no part of the JSON.
+    ``"out"`` if it points that way itself, ``"in"`` if it points to `source`. Its rows,
+    among the properties, are those of whole tables, from 1. `node` is the node
+    `source`, if it is at hand; it is not part of the JSON.
     """
 
     kind: str
@@ -159,10 +151,9 @@ class Evidence:
 
     @classmethod
     def of_edge(cls, edge: Edge, hit: Node, other: Node) -> Evidence:
-        """Return what an edge from or to another node says of a hit."""
-        out = (
-            edge.source == other.id
-        )  # the other end is the hit, or the chunk by which the hit's source is named
+        """Return the evidence for a hit from an edge between it and another node."""
+        # The other end is the hit, or the chunk that stands for the hit's source.
+        out = edge.source == other.id
         properties = dict(edge.properties)
         for key, node in zip(
             ROW_KEYS, (other, hit) if out else (hit, other), strict=True
@@ -170,36 +161,36 @@ class Evidence:
             if isinstance(row := properties.get(key), int):  # from 0 in its segment
                 first = node.properties.get("table_row_start")
                 properties[key] = row + 1 + (first if isinstance(first, int) else 0)
-        known: dict[str, Any] = {
-            "properties": properties,
-            "target": hit.id,
-            "direction": "out" if out else "in",
-        }
-        known["node"] = other
-        return cls("neighbor", other.id, edge.relation, edge.weight, **known).named(
-            {hit.id: hit, other.id: other}
+        evidence = cls(
+            "neighbor",
+            other.id,
+            edge.relation,
+            edge.weight,
+            properties=properties,
+            target=hit.id,
+            direction="out" if out else "in",
+            node=other,
         )
+        return evidence.named({hit.id: hit, other.id: other})
 
     def named(self, nodes: Mapping[str, Node]) -> Evidence:
-        """Return the evidence with what its two nodes are called, as far as they are
-        known.
-        """
-        known = {i: node.called for i, node in nodes.items() if node.called != i}
+        """Return the evidence with the names of its two nodes, if they have any."""
+        names = {id_: node.called for id_, node in nodes.items() if node.called != id_}
         return replace(
             self,
-            source_name=known.get(self.source or ""),
-            target_name=known.get(self.target or ""),
+            source_name=names.get(self.source or ""),
+            target_name=names.get(self.target or ""),
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The evidence as JSON values, without the fields that do not apply."""
+        """Return the evidence as JSON values, without the fields that do not apply."""
         left_out = ("properties", "node")
-        given = {
+        values = {
             key: value
             for key, value in _fields(self).items()
             if value is not None and key not in left_out
         }
-        return given | (
+        return values | (
             {"properties": dict(self.properties)} if self.properties else {}
         )
 
@@ -230,22 +221,23 @@ class Evidence:
         return self.kind
 
     def _edge(self) -> str:
-        """The edge in its own direction, with its rows, and what it is about besides
-        the name of an end.
-        """
+        """Return the edge in its own direction, with its rows and other properties."""
         names = [self.source_name or self.source, self.target_name or self.target]
-        told = {
-            k: v
-            for k, v in self.properties.items()
-            if v not in (None, "", [], *names) and k not in ROW_KEYS
+        shown = {
+            key: value
+            for key, value in self.properties.items()
+            if value not in (None, "", [], *names) and key not in ROW_KEYS
         }
-        parts = [f"{v}" if k == "kind" else f"{k} {v}" for k, v in told.items()]
-        about = f" ({', '.join(parts)})" if told else ""
+        parts = [
+            f"{value}" if key == "kind" else f"{key} {value}"
+            for key, value in shown.items()
+        ]
+        about = f" ({', '.join(parts)})" if shown else ""
         if self.direction is None:
             return f"{self.relation} of {self.source}{about}"
         if names[0] == names[1]:
             names = [self.source, self.target]
-        ends = names if self.direction == "out" else names[::-1]
+        source, target = names if self.direction == "out" else names[::-1]
         rows = [
             (
                 f" row {self.properties[key]}"
@@ -254,7 +246,7 @@ class Evidence:
             )
             for key in ROW_KEYS
         ]
-        return f"{ends[0]}{rows[0]} -{self.relation}→ {ends[1]}{rows[1]}{about}"
+        return f"{source}{rows[0]} -{self.relation}→ {target}{rows[1]}{about}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +256,8 @@ class Hit:
     Parameters
     ----------
     score
-        What the method ranks by: higher is better, of any size, comparable within one
-        retrieval.
+        The score that the method ranks by: higher is better, on any scale, comparable
+        within one retrieval.
     relevance
         How well the node answers, 0 … 1, in the order of the scores and comparable
         between retrievals: the score as a share of the best hit's, times
@@ -284,20 +276,16 @@ class Hit:
 
     @property
     def is_row(self) -> bool:
-        """Whether it is a row of a query's answer and no node of the graph."""
+        """Whether it is a row of a query's answer, not a node of the graph."""
         return self.node.is_row
 
     @property
     def fill(self) -> bool:
-        """Whether it only fills a place below the others: one that a reranker has
-        ordered since does not.
-        """
+        """Whether it only fills a place below the others, not reranked since."""
         return bool(self.evidence) and self.evidence[-1].kind == "fill"
 
     def to_dict(self) -> dict[str, Any]:
-        """The hit as JSON values, in the shape that ``graphret query --json``
-        prints.
-        """
+        """Return the hit as JSON values, as ``graphret query --json`` prints it."""
         return {
             "id": self.node.id,
             "name": self.node.name,
@@ -306,21 +294,20 @@ class Hit:
             **({} if self.relevance is None else {"relevance": self.relevance}),
             **({"fill": True} if self.fill else {}),
             "text": self.node.text,
-            "evidence": [e.to_dict() for e in self.evidence],
+            "evidence": [evidence.to_dict() for evidence in self.evidence],
         }
 
 
 @dataclass(slots=True)
 class Signals:
-    """What a combinator may need to know of a retrieval; `None` where a method cannot
-    say.
+    """What a combinator may need to know of a retrieval; `None` for unknown.
 
     `confidence` is how well the best hit answers, 0 … 1: the share of the question's
-    words, by rarity, that it and the node which brought it say, with an encoder joined
-    with their cosine; of agents, the share that selected it. `risk` is the risk level
-    that a planner gave its plan (GRASP, section 3.1). `doubts` are what the question
-    asks that the method cannot answer by nodes, in words: a count, an order or a
-    condition that fits no property; `confidence` is then low.
+    words, by rarity, in it and the node that led to it, with an encoder combined with
+    their cosine; for agents, the share that selected it. `risk` is the risk level that
+    a planner gave its plan (GRASP, section 3.1). `doubts` are parts of the question
+    that the method cannot answer by nodes, in words: a count, an order or a condition
+    that fits no property; `confidence` is then low.
     """
 
     candidates: int | None = None
@@ -334,12 +321,11 @@ class Signals:
 
 @dataclass(slots=True)
 class Retrieval:
-    """The answer of a `Retriever`: ranked hits, signals for combinators, and a
-    trace.
+    """The answer of a `Retriever`: ranked hits, signals for combinators, and a trace.
 
-    `rows` are the rows of a query that asked for values and not for nodes, such as a
-    count: each a dictionary of columns and JSON values. They are the first hits too, as
-    many as `k` lets in; see `Hit.is_row`.
+    `rows` are the rows of a query for values, not nodes, such as a count: each a
+    dictionary of columns and JSON values. They are also the first hits, up to `k`; see
+    `Hit.is_row`.
     """
 
     query: str
@@ -355,9 +341,7 @@ class Retrieval:
         return [hit.node.id for hit in self.hits]
 
     def to_dict(self) -> dict[str, Any]:
-        """The retrieval as JSON values, in the shape that ``graphret query --json``
-        prints.
-        """
+        """Return the retrieval as JSON, as ``graphret query --json`` prints it."""
         return {
             "query": self.query,
             "k": self.k,

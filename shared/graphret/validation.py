@@ -1,6 +1,4 @@
-"""Nodes and edges, checked before they are written; an `InvalidInput` names what is
-malformed, and what of it.
-"""
+"""Checks of nodes and edges before they are written; `InvalidInput` names the field."""
 
 from __future__ import annotations
 
@@ -20,13 +18,14 @@ _FRACTION = re.compile(r"\.\d+")
 
 
 def edge_words(edge: Edge) -> str:
-    """What messages call an edge."""
+    """Return how messages refer to an edge."""
     return f"edge {edge.source!r} to {edge.target!r}"
 
 
 def checked_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
-    """Go through nodes; their properties are left to `property_column` or
-    `require_properties`.
+    """Yield nodes, checked except for their properties.
+
+    `property_column` and `require_properties` check those.
     """
     for node in nodes:
         what = f"node {require_id(node.id, 'node')!r}"
@@ -36,102 +35,105 @@ def checked_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
                 not value.isascii() and _SURROGATE.search(value)
             ):
                 raise InvalidInput(
-                    f"{what}: the {field} must be a string, without lone surrogates"
+                    f"{what}: {field}: expected a string without lone surrogates, got"
+                    f" {value!r}"
                 )
         if isinstance(node.labels, str) or not all(
             isinstance(label, str) for label in node.labels
         ):
-            raise InvalidInput(f"{what}: the labels must be a tuple of strings")
-        if not isinstance(node.properties, Mapping):
-            raise InvalidInput(f"{what}: the properties must be a mapping")
+            raise InvalidInput(
+                f"{what}: labels: expected a tuple of strings, got {node.labels!r}"
+            )
+        _require_mapping(node.properties, what)
         yield node
 
 
 def checked_edges(edges: Iterable[Edge]) -> Iterator[Edge]:
-    """Go through edges; their properties, but for the rows, are left as those
-    of nodes.
-    """
+    """Yield edges, checked except for properties other than rows."""
     for edge in edges:
-        where, weight = edge_words(edge), edge.weight
-        require_id(edge.source, where)
-        require_id(edge.target, where)
+        what, weight = edge_words(edge), edge.weight
+        require_id(edge.source, what)
+        require_id(edge.target, what)
         if not isinstance(edge.relation, str) or not edge.relation:
-            raise InvalidInput(f"{where}: the relation must be a non-empty string")
+            raise InvalidInput(
+                f"{what}: relation: expected a non-empty string, got {edge.relation!r}"
+            )
         if (
             isinstance(weight, bool)
             or not isinstance(weight, int | float)
             or not math.isfinite(weight)
         ):
             raise InvalidInput(
-                f"{where}: the weight must be a finite number, not {weight!r}"
+                f"{what}: weight: expected a finite number, got {weight!r}"
             )
-        if not isinstance(edge.properties, Mapping):
-            raise InvalidInput(f"{where}: the properties must be a mapping")
+        _require_mapping(edge.properties, what)
         for key in ROW_KEYS:
             if key in edge.properties:
-                require_row(edge.properties[key], f"{where}: {key}")
+                require_row(edge.properties[key], f"{what}: {key}")
         yield edge
 
 
+def _require_mapping(properties: object, what: str) -> None:
+    if not isinstance(properties, Mapping):
+        raise InvalidInput(
+            f"{what}: properties: expected a mapping, got {type(properties).__name__}"
+        )
+
+
 def require_edge(edge: Edge) -> str:
-    """Return the words for an edge, all of it checked."""
+    """Check all of an edge, and return how messages refer to it."""
     what = edge_words(next(checked_edges([edge])))
     require_properties(edge.properties, what)
     return what
 
 
 def require_properties(properties: Mapping[str, Any], what: str) -> None:
-    """Raise an `InvalidInput` that names the property which is no JSON value, for any
-    store.
-    """
+    """Raise `InvalidInput` for a property that is not a JSON value."""
     for name, value in properties.items():
         if not isinstance(name, str):
             raise InvalidInput(
-                f"{what}: the name of a property must be a string, not {name!r}"
+                f"{what}: property name: expected a string, got {name!r}"
             )
         try:
             to_json(value).encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput(
-                f"{what}: the property {name!r} is not a JSON value: {error}"
+                f"{what}: property {name!r}: expected a JSON value: {error}"
             ) from error
 
 
 def require_row(value: Any, what: str) -> int:
-    """Return the number of a row, and raise an `InvalidInput` if it is none."""
+    """Return the number of a row, or raise `InvalidInput`."""
     if (
         isinstance(value, bool)
         or not hasattr(value, "__index__")
         or not 0 <= value < 2**31
     ):
-        raise InvalidInput(f"{what} must be a whole number from 0, not {value!r}")
+        raise InvalidInput(f"{what}: expected a whole number from 0, got {value!r}")
     return int(value)
 
 
 def property_column(
     items: Sequence[Node | Edge], properties: Sequence[Mapping[str, Any]]
 ) -> Records:
-    """Return the properties of nodes or edges as a column; an `InvalidInput` names the
-    item and the property.
-    """
+    """Return properties as a column; `InvalidInput` names the item and the property."""
     if not any(properties):
         return Records.repeat({}, len(properties))
     try:
         return Records.of(map(dict, properties))
     except InvalidInput:
-        for item, own in zip(items, properties, strict=True):
-            require_properties(
-                own, edge_words(item) if isinstance(item, Edge) else f"node {item.id!r}"
-            )
+        for item, item_properties in zip(items, properties, strict=True):
+            what = edge_words(item) if isinstance(item, Edge) else f"node {item.id!r}"
+            require_properties(item_properties, what)
         raise
 
 
 def json_value(value: Any) -> Any:
-    """Return what a database, a table or a file holds as a JSON value.
+    """Return a value of a database, a table or a file as a JSON value.
 
-    NaN and infinity are null, and null in a map is left out; dates and times are ISO's
-    text, decimals numbers, sets sorted lists, and what JSON lacks its text. A temporal
-    value of Neo4j is as Cypher's ``toString`` writes it, without the name of its zone.
+    NaN and infinity become null, and nulls in maps are left out; dates and times become
+    ISO text, decimals numbers, sets sorted lists, and other types text. Temporal values
+    of Neo4j are written as by Cypher's ``toString``, without the name of their zone.
     """
     if value is None or isinstance(value, str | bool | int):
         return value
@@ -142,13 +144,14 @@ def json_value(value: Any) -> Any:
             lambda digits: digits[0].rstrip("0").rstrip("."), value.iso_format()
         )
         return text.replace("+00:00", "Z")
-    if isinstance(value, list | tuple) and not hasattr(value, "srid"):  # as is a point
+    # A point of Neo4j is a tuple too.
+    if isinstance(value, list | tuple) and not hasattr(value, "srid"):
         return [json_value(item) for item in value]
     if isinstance(value, Mapping):
         return {
-            str(key): own
+            str(key): json_item
             for key, item in value.items()
-            if (own := json_value(item)) is not None
+            if (json_item := json_value(item)) is not None
         }
     if isinstance(value, set | frozenset):
         return sorted(map(json_value, value), key=str)

@@ -1,12 +1,11 @@
-"""`Where`: conditions on the properties of nodes, one meaning on every store and in
-every adapter.
-"""
+"""`Where`: conditions on nodes, with one meaning on every store and adapter."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, TypeAlias
 
 from graphret.errors import InvalidInput
@@ -25,9 +24,9 @@ _OPERATORS = (
     *_ORDER,
 )
 _NEGATED = {"$ne": "$eq", "$nin": "$in"}
-#: What comes before the name of a property that a node's own field has too.
+#: The prefix of a property that has the name of a node's own field.
 PROPERTIES = "properties."
-#: Most alternatives of one condition, and levels of conditions in one another.
+#: The most alternatives of one condition, and levels of nested conditions.
 _ALTERNATIVES, _LEVELS = 200, 50
 _TOO_DEEP = f"where: conditions are nested in more than {_LEVELS} levels"
 
@@ -46,16 +45,17 @@ class Where:
 
     A condition on a property that a node lacks is false, except ``$ne``, ``$nin`` and
     ``{"$exists": False}``. Values of kinds that cannot be compared do not match;
-    strings are in the order of their code points. ``$contains`` asks whether a list
-    holds the value, or a string the substring; ``$icontains`` asks the same of a string
-    alone, whatever the case of its letters. Equality with a list property is equality
-    of the whole list. Numbers of numpy are taken as Python's.
+    strings are ordered by code points. ``$contains`` tests whether a list has the
+    value, or a string the substring; ``$icontains`` tests strings alone, ignoring case.
+    Equality with a list property is equality of the whole list. numpy's numbers count
+    as Python's.
 
     Raises
     ------
     InvalidInput
-        On an unknown operator, an empty junction, a value that is no JSON scalar or
-        list of these, more than 200 alternatives of ``$or`` or more than 50 levels.
+        On an unknown operator, an empty ``$and`` or ``$or``, a value other than a JSON
+        scalar or a list of these, more than 200 alternatives of ``$or`` or more than 50
+        levels.
     """
 
     operator: str
@@ -73,9 +73,7 @@ class Where:
 
     @classmethod
     def parse(cls, condition: WhereLike) -> Where | None:
-        """Return the condition that a mapping describes, and `None` for `None` or an
-        empty mapping.
-        """
+        """Return the condition of a mapping; `None` for `None` or an empty mapping."""
         if condition is None or isinstance(condition, Where):
             return condition
         if not isinstance(condition, Mapping):
@@ -106,12 +104,8 @@ class Where:
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
-        return (
-            self.operator,
-            self.field,
-            repr(self.value),
-            self.children,
-        )  # true and 1 are equal, their texts are not
+        # True and 1 are equal, their texts are not.
+        return self.operator, self.field, repr(self.value), self.children
 
     def matches(self, node: Node) -> bool:
         """Whether the node satisfies the condition."""
@@ -121,53 +115,46 @@ class Where:
             return any(child.matches(node) for child in self.children)
         if self.operator == "$not":
             return not self.children[0].matches(node)
-        if self.field == "label":  # a condition on labels is one on any of them
+        if self.field == "label":  # any of the labels may satisfy it
             if self.operator in _ORDER:
                 raise InvalidInput(f"where: {self.operator} does not apply to labels")
             if self.operator == "$exists":
                 return bool(node.labels) is self.value
-            one = replace(
+            positive = replace(
                 self, operator="$in" if self.operator in ("$in", "$nin") else "$eq"
             )
-            return any(one.compares(True, label) for label in node.labels) != (
+            return any(positive.compares(True, label) for label in node.labels) != (
                 self.operator in _NEGATED
             )
         if self.field in ("id", "name", "text"):
             return self.compares(True, getattr(node, self.field))
         return self.compares(*lookup(node.properties, self.field))
 
-    def compares(self, found: bool, value: Any) -> bool:
-        """Whether a condition on one field holds of what a node has there, if it has
-        something.
-        """
+    def compares(self, exists: bool, value: Any) -> bool:
+        """Whether a condition on one field holds for a node's value, if it exists."""
         negated, op, operand = (
             self.operator in _NEGATED,
             _NEGATED.get(self.operator, self.operator),
             self.value,
         )
         if op == "$exists":
-            return found is operand
-        if not found:
+            return exists is operand
+        if not exists:
             return negated or (op == "$eq" and operand is None)
         if op in ("$eq", "$in"):
-            return (
-                any(
-                    _same(value, one)
-                    for one in (operand if op == "$in" else (operand,))
-                )
-                != negated
-            )
+            alternatives = operand if op == "$in" else (operand,)
+            return any(_same(value, other) for other in alternatives) != negated
         if op == "$contains":
             if isinstance(value, str):
                 return isinstance(operand, str) and operand in value
             return isinstance(value, (list, tuple)) and any(
-                _same(one, operand) for one in value
+                _same(item, operand) for item in value
             )
         if op == "$icontains":
             return isinstance(value, str) and operand.lower() in value.lower()
         ordered = all(
-            isinstance(one, (str, int, float)) and not isinstance(one, bool)
-            for one in (value, operand)
+            isinstance(side, (str, int, float)) and not isinstance(side, bool)
+            for side in (value, operand)
         )
         return (
             ordered
@@ -176,7 +163,7 @@ class Where:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The condition as the mapping that `parse` reads."""
+        """Return the condition as the mapping that `parse` reads."""
         if self.operator in ("$and", "$or"):
             return {self.operator: [child.to_dict() for child in self.children]}
         if self.operator == "$not":
@@ -185,18 +172,18 @@ class Where:
 
 
 def both(left: Where | None, right: Where | None) -> Where | None:
-    """The condition that holds where both hold; `None` is no condition."""
+    """Return the conjunction of two conditions; `None` is no condition."""
     if left is None or right is None:
         return right if left is None else left
-    parts = [
-        one.children if one.operator == "$and" else (one,) for one in (left, right)
-    ]
-    return Where("$and", children=(*parts[0], *parts[1]))
+    children = (
+        side.children if side.operator == "$and" else (side,) for side in (left, right)
+    )
+    return Where("$and", children=tuple(chain.from_iterable(children)))
 
 
 def _parse_item(key: Any, value: Any) -> Iterable[Where]:
     if not isinstance(key, str) or not key:
-        raise InvalidInput(f"where: {key!r} is not the name of a field")
+        raise InvalidInput(f"where: expected the name of a field, got {key!r}")
     if key in ("$and", "$or"):
         listed = value if isinstance(value, (list, tuple)) else ()
         children = tuple(
@@ -208,8 +195,8 @@ def _parse_item(key: Any, value: Any) -> Iterable[Where]:
             )
         if key == "$or" and len(children) > _ALTERNATIVES:
             raise InvalidInput(
-                f"where: $or has {len(children)} alternatives, and at most"
-                f" {_ALTERNATIVES} are taken"
+                f"where: $or: expected at most {_ALTERNATIVES} alternatives, got"
+                f" {len(children)}"
             )
         return [Where(key, children=children)]
     if key == "$not":
@@ -223,10 +210,9 @@ def _parse_item(key: Any, value: Any) -> Iterable[Where]:
         or not operators
         or not all(op in _OPERATORS for op in operators)
     ):
-        known = ", ".join(("$and", "$or", "$not", *_OPERATORS))
+        operator_names = ", ".join(("$and", "$or", "$not", *_OPERATORS))
         raise InvalidInput(
-            f"where: unknown operator, or none, in {key!r}: {value!r}; known are"
-            f" {known}"
+            f"where: {key!r}: expected operators among {operator_names}, got {value!r}"
         )
     return [_leaf(key, op, operand) for op, operand in operators.items()]
 
@@ -235,7 +221,7 @@ def _leaf(field: str, op: str, operand: Any) -> Where:
     if op in ("$in", "$nin"):
         if isinstance(operand, str) or not isinstance(operand, Iterable):
             raise InvalidInput(f"where: {op} on {field!r} takes a list")
-        return Where(op, field, tuple(_value(field, one) for one in operand))
+        return Where(op, field, tuple(_value(field, item) for item in operand))
     if op == "$exists" and not isinstance(operand, bool):
         raise InvalidInput(f"where: $exists on {field!r} takes true or false")
     if op == "$icontains" and not isinstance(operand, str):
@@ -250,12 +236,13 @@ def _value(field: str, value: Any) -> Any:
 
     listed = isinstance(value, (list, tuple))
     parts = tuple(
-        one.item() if isinstance(one, np.generic) else one
-        for one in (value if listed else (value,))
+        part.item() if isinstance(part, np.generic) else part
+        for part in (value if listed else (value,))
     )
-    if not all(one is None or isinstance(one, (str, int, float)) for one in parts):
+    if not all(part is None or isinstance(part, (str, int, float)) for part in parts):
         raise InvalidInput(
-            f"where: {value!r} on {field!r} is not a JSON value, or lists within lists"
+            f"where: {field!r}: expected a JSON scalar or a list of these, got"
+            f" {value!r}"
         )
     return parts if listed else parts[0]
 
@@ -265,7 +252,7 @@ def _lists(value: Any) -> Any:
 
 
 def lookup(properties: Mapping[str, Any], field: str) -> tuple[bool, Any]:
-    """Return whether there is a property that is not null, and its value."""
+    """Return whether a property exists and is not null, and its value."""
     value = properties.get(field)
     if value is None and "." in field:
         value = properties

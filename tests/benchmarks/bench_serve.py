@@ -144,8 +144,8 @@ async def _load(address: tuple[str, int], questions: Sequence[str]) -> list[floa
             writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             answer = await reader.readuntil(b"\r\n\r\n")
             size = re.search(rb"content-length: (\d+)", answer)
-            whole = await reader.readexactly(int(size[1])) if size else b""
-            if answer.startswith(b"HTTP/1.1 200") and whole.endswith(b"}"):
+            content = await reader.readexactly(int(size[1])) if size else b""
+            if answer.startswith(b"HTTP/1.1 200") and content.endswith(b"}"):
                 waits.append(time.perf_counter() - start)
         writer.close()
 

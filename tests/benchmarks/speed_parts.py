@@ -95,7 +95,7 @@ def edges(report: Report, n: int = N) -> None:
     dense, built = DenseIndex.build(nodes, None, vectors=vectors), []
     seconds = timed(
         lambda: built.append(
-            SimilarityIndex.build(nodes, dense, SimilaritySettings()).edges
+            SimilarityIndex.build(nodes, dense, SimilaritySettings())[1].edges
         )
     )
     report.counts |= {
@@ -123,7 +123,7 @@ def encoder(report: Report, n: int = 192, rounds: int = 3) -> None:
     ]  # texts of different lengths, as in a corpus
     ours.encode_documents(mixed[:9])
     sides = [
-        lambda: ours._loaded().encode(mixed, show_progress_bar=False),
+        lambda: ours.loaded().encode(mixed, show_progress_bar=False),
         lambda: ours.encode_documents(mixed),
     ]
     seconds = [[timed(side) for side in sides] for _ in range(rounds)]

@@ -205,7 +205,7 @@ def test_list_shows_every_item_with_its_chunks(tmp_path: Path) -> None:
         ),
         (
             ["query", "x", "--graph", "GRAPH", "--where", '{"a": {"$x": 1}}'],
-            "unknown operator, or none, in 'a'",
+            "where: 'a': expected operators among",
         ),
         (
             ["query", "x", "--graph", "GRAPH", "--explain", "GRAPH/CURRENT/x.html"],

@@ -441,7 +441,7 @@ def test_a_folder_that_is_no_set_is_named(data: Path, tmp_path: Path) -> None:
         InvalidInput, match=r"empty: there is no set in it: expected NAME\.json with"
     ):
         find_sets(data / "empty")
-    with pytest.raises(InvalidInput, match="no folder"):
+    with pytest.raises(InvalidInput, match="expected a folder of sets"):
         find_sets(data / "nowhere")
     write(data / "half" / "docs.json", [])
     with pytest.raises(

@@ -159,7 +159,7 @@ def test_nodes_may_be_left_without_titles(two_tables: Path) -> None:
 def test_what_is_missing_or_malformed_is_named(two_tables: Path) -> None:
     with pytest.raises(InvalidInput, match=r"test\.traced\.json"):
         load_ottqa(two_tables, "test")
-    with pytest.raises(InvalidInput, match="no tables"):
+    with pytest.raises(InvalidInput, match="expected tables"):
         load_ottqa(two_tables / "nowhere")
     write(two_tables / "data/traindev_tables_tok/bad.json", {"uid": "bad"})
     with pytest.raises(InvalidInput, match=r"bad\.json"):

@@ -19,18 +19,21 @@ from graphret.grasp import (
     Grasp,
     GraspSettings,
     LLMPlanner,
+    PlannerGuidance,
     PlanRetriever,
     StaticWeights,
 )
+from graphret.grasp.guidance import PUBLISHED
 from graphret.llm import OpenAIChat
+from graphret.methods import MethodOptions, OpenGraph
 from graphret.planning import GraphPlan, PlannerResult
 from graphret.retriever import Retriever
-from graphret.search import BM25Index, FieldIndex, NodeText
+from graphret.search import BM25Index, FieldIndex, HybridIndex, NodeText, TextIndex
 from graphret.stores import MemoryStore
 from graphret.stores.base import GraphStore
 from graphret.stores.ladybug import LadybugStore
 from graphret.testing.openai_server import OpenAIServer, status, text
-from graphret.types import Hit, Signals
+from graphret.types import Edge, Hit, Node, Signals
 
 #: Papers on graph retrieval, which is the field of those that Ada Ames wrote.
 PLAN: dict[str, Any] = {
@@ -134,6 +137,48 @@ def test_what_the_target_should_say_besides_ranks_what_the_hops_reach(
     assert PlanRetriever(Fixed(ordered), papers, documents=documents).retrieve(
         "q", 3
     ).ids == ["p6", "p3"]
+
+
+DESCRIBED: dict[str, Any] = {
+    "anchors": [
+        {
+            "var": "a",
+            "text": "a study of protein folding 5",
+            "label": "Paper",
+            "match_mode": "doc",
+        }
+    ],
+    "hops": [{"from": "T", "rel": "WROTE", "to_var": "a"}],
+    "target": {"labels": ["Author"]},
+}
+
+
+@pytest.mark.parametrize("labels", [None, ["Paper"]], ids=["all", "papers"])
+def test_anchors_are_linked_by_an_encoder_where_the_documents_have_one(
+    labels: list[str] | None, encoder: Any
+) -> None:
+    store = MemoryStore.of(NODES, EDGES)
+    documents = HybridIndex.of_store(store, encoder, labels=labels)
+
+    def hows(documents: TextIndex | None) -> set[str]:
+        plan = PlanRetriever(Fixed(DESCRIBED), store, documents=documents)
+        text, label = "a study of protein folding 5", ["Paper"]
+        mode = "doc" if plan.linker.documents is not None else "name"
+        return {one.how for one in plan.linker.link(text, mode=mode, labels=label)}
+
+    assert PlanRetriever(Fixed(DESCRIBED), store, documents=documents).linker.dense
+    assert hows(documents) == ({"document"} if labels is None else {"similar"})
+    assert hows(BM25Index.of_store(store)) == hows(None) == {"similar"}
+
+
+def test_linking_by_description_goes_on_after_a_write(encoder: Any) -> None:
+    store = MemoryStore.of(NODES, EDGES)
+    documents = HybridIndex.of_store(store, encoder)
+    store.attach(documents)
+    grasp = Grasp(Fixed(DESCRIBED), store, documents)
+    before = grasp.plan.retrieve("q", 3).ids
+    store.upsert([Node("aaa", ("Paper",), "First of all")])
+    assert grasp.plan.retrieve("q", 3).ids == before != []
 
 
 def test_a_condition_limits_what_is_returned_and_a_planner_may_link_itself(
@@ -477,3 +522,135 @@ def test_it_takes_any_retriever_for_the_text(papers: GraphStore) -> None:
             )
 
     assert Grasp(Fixed(None), papers, Reader()).retrieve("q", 1).ids == ["p2"]
+
+
+#: The labels and relations of STaRK's knowledge bases, as far as the guidance has them.
+STARK_RELATIONS = {
+    "amazon": [
+        *(("product", f"has_{kind}", kind) for kind in ("brand", "category", "color")),
+        *(("product", f"also_{kind}", "product") for kind in ("buy", "view")),
+    ],
+    "mag": [
+        ("author", "author___writes___paper", "paper"),
+        ("paper", "paper___has_topic___field_of_study", "field_of_study"),
+        ("author", "author___affiliated_with___institution", "institution"),
+    ],
+    "prime": [
+        ("gene/protein", "ppi", "gene/protein"),
+        *(
+            ("drug", kind, "gene/protein")
+            for kind in ("carrier", "enzyme", "target", "transporter")
+        ),
+        *(("disease", kind, "drug") for kind in ("contraindication", "indication")),
+        ("drug", "synergistic interaction", "drug"),
+        ("disease", "associated with", "gene/protein"),
+        ("pathway", "parent-child", "pathway"),
+        ("drug", "side effect", "effect/phenotype"),
+        *(
+            ("gene/protein", "interacts with", kind)
+            for kind in ("pathway", "biological_process", "cellular_component")
+        ),
+        ("anatomy", "expression present", "gene/protein"),
+        ("anatomy", "expression absent", "gene/protein"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_what_the_paper_tells_its_planner_fits_starks_graphs(name: str) -> None:
+    relations = STARK_RELATIONS[name]
+    labels = {label for one, _, other in relations for label in (one, other)}
+    nodes = [Node(label, (label,), label) for label in labels]
+    store = MemoryStore.of(nodes, [Edge(one, rel, to) for one, rel, to in relations])
+    told = PlannerGuidance.load(name)
+    with OpenAIServer([]) as server:
+        planner = LLMPlanner(
+            OpenAIChat("planner", server.base_url),
+            store,
+            examples=told.examples,
+            metapaths=told.metapaths,
+            retrieval_modes=told.retrieval_modes,
+        )
+        [system, *shown] = planner.messages("products that are similar to a mouse")
+    assert len(told.examples) == {"amazon": 5, "mag": 0, "prime": 19}[name]
+    assert all(f"\n- {path}" in system.content for path in told.metapaths)
+    assert all(
+        label in labels for path in told.metapaths for label in path_labels(path)
+    )
+    assert ("graph_expand" in system.content) is (name == "amazon")
+    assert any("also_view" in one.content for one in shown) is (name == "amazon")
+
+
+def path_labels(path: str) -> list[str]:
+    return [label for label in path.split() if label not in ("->", "<-")]
+
+
+EXPAND = BY_ADA | {"retrieval_mode": "graph_expand"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"retrieval_mode": "doc_search"}, "doc_search: expected no hops"),
+        ({"hops": [], "anchors": []}, "graph_expand: expected a hop"),
+        ({"retrieval_mode": "graph_filter_doc"}, "expected a relevance_text"),
+        (
+            {
+                "retrieval_mode": "graph_strict",
+                "target": {"labels": ["Paper"], "relevance_text": "graphs"},
+            },
+            "graph_strict: expected no relevance_text",
+        ),
+    ],
+)
+def test_a_plan_is_held_to_its_mode(changes: dict[str, Any], problem: str) -> None:
+    wrong, right = json.dumps(EXPAND | changes), json.dumps(EXPAND)
+    with OpenAIServer([text(wrong), text(right)]) as server:
+        planned = planner_of(server, retrieval_modes=True).plan("papers by Ada Ames")
+        assert problem in server.requests[-1].messages[-1]["content"]
+    assert planned.plan is not None
+    assert planned.plan.model_dump()["retrieval_mode"] == "graph_expand"
+
+
+@pytest.mark.parametrize(
+    ("mode", "ids"), [("doc_search", ["p4"]), ("skip", ["p4"])], ids=["text", "skip"]
+)
+def test_a_search_by_text_needs_no_graph(mode: str, ids: list[str]) -> None:
+    said = "speech synthesis 4"
+    anchor = {"var": "T", "text": said, "label": "Paper", "match_mode": "doc"}
+    plan = {
+        "retrieval_mode": mode,
+        "anchors": [anchor] if mode == "doc_search" else [],
+        "target": {"labels": ["Paper"], "relevance_text": said},
+    }
+    store = MemoryStore.of(NODES, EDGES)
+    with OpenAIServer([text(json.dumps(plan))]) as server:
+        planner = planner_of(server, retrieval_modes=True)
+        found = Grasp(planner, store, BM25Index.of_store(store)).retrieve(said, 1)
+    assert found.ids == ids
+    assert found.signals.plan_valid is (mode == "doc_search")
+
+
+def test_guidance_is_read_from_a_file_and_a_bad_one_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "told.json"
+    path.write_text(
+        json.dumps({"metapaths": ["Author -> Paper"], "rules": ["Be brief."]})
+    )
+    assert PlannerGuidance.load(path) == PlannerGuidance(
+        ("Author -> Paper",), ("Be brief.",)
+    )
+    store = MemoryStore.of(NODES, EDGES)
+    with OpenAIServer([text(json.dumps(BY_ADA))]) as server:
+        told = MethodOptions(
+            chat=OpenAIChat("planner", server.base_url),
+            guidance=str(path),
+            hints="Ask first.",
+        )
+        graph = OpenGraph(store, BM25Index.of_store(store))
+        graph.retriever("grasp", told).retrieve("papers by Ada Ames", 1)
+        system = server.requests[0].messages[0]["content"]
+    assert "\n- Author -> Paper\n" in system
+    assert "Be brief.\nAsk first." in system
+    path.write_text('{"metapath": []}')
+    with pytest.raises(InvalidInput, match=r"guidance: expected amazon, .*told.json"):
+        PlannerGuidance.load(path)

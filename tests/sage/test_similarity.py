@@ -345,7 +345,7 @@ def entity_pairs(
     nodes: list[Node], cap: int = 50, neighbors: int = 20
 ) -> dict[tuple[str, str], float]:
     settings = SimilaritySettings(entity_cap=cap, neighbors=neighbors)
-    index = SimilarityIndex.build(named := NodeTable.of(nodes), None, settings)
+    index, _ = SimilarityIndex.build(named := NodeTable.of(nodes), None, settings)
     (found,) = (group for group in index.candidates if group.relation == SHARES_ENTITY)
     pairs = zip(
         found.low.tolist(),

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from graphret import storage
+from graphret.change import Change
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search import (
+    AdaptiveFieldIndex,
     Analyzer,
     BM25Index,
     BM25Settings,
@@ -24,6 +26,7 @@ from graphret.search import (
     FieldIndex,
     HybridIndex,
     NodeText,
+    TrainedFields,
 )
 from graphret.search.dense import hnsw_graph
 from graphret.search.encoder import CallableEncoder
@@ -62,6 +65,16 @@ class TestFields(TextIndexSuite):
     @pytest.fixture
     def make(self, encoder: Any) -> MakeIndex:
         return lambda nodes: FieldIndex.build(nodes, encoder=encoder)
+
+
+class TestAdaptiveFields(TextIndexSuite):
+    @pytest.fixture
+    def make(self, encoder: Any) -> MakeIndex:
+        fields = {"name": NodeText.names(), "text": NodeText.one_field("body")}
+        directions = np.ones((4, encoder.dimension), np.float32)
+        scales = np.asarray([1, 2, 3, 1], np.float32)
+        trained = TrainedFields(fields, directions, scales, encoder.name)
+        return lambda nodes: AdaptiveFieldIndex.build(nodes, trained, encoder=encoder)
 
 
 @pytest.mark.parametrize(
@@ -157,9 +170,8 @@ def test_phrases_are_terms_that_follow_each_other_in_a_text(
 
     before, after = tables(first, 0), tables(then, len(first) // 2)
     nodes = list({node.id: node for node in (*before, *after)}.values())
-    index = BM25Index.build(before, text=PLAIN).changed(
-        NodeTable.of(nodes), {node.id for node in after}
-    )
+    change = Change.of(NodeTable.of(before), NodeTable.of(after))
+    index = BM25Index.build(before, text=PLAIN).changed(change)
     places = [
         (n, part)
         for n, node in enumerate(nodes)

@@ -329,7 +329,7 @@ def test_the_same_vectors_as_sentence_transformers(
     ]
     texts += [f"passage {number} " * (number % 20 + 1) for number in range(20)]
     ours = mini.encode_documents(texts)
-    plain = mini._loaded()
+    plain = mini.loaded()
     assert np.abs(ours - plain.encode(texts)).max() < 1e-4
     assert mini.encode_documents([]).shape == (0, 384)
     assert np.isfinite(mini.encode_documents(["half a surrogate \ud83d pair"])).all()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput, StoreError
 from graphret.schema import PropertySchema
+from graphret.search import BM25Index, NodeText
 from graphret.stores import MemoryStore, memory
 from graphret.stores.memory import graph_parts
 from graphret.testing.stores import GraphStoreSuite
@@ -122,6 +123,44 @@ def test_who_reads_sees_one_state() -> None:
     )
     assert next(edges) == view.neighbors(["a"]) == [Edge("a", "R", "b", 0.0)]
     assert store.neighbors(["a"]) == [Edge("a", "R", "b", 1.0)]
+
+
+def test_what_waits_is_what_was_written_and_read_as_if_it_did_not() -> None:
+    nodes = [Node("a"), Node("b", name="B")]
+    store = MemoryStore.of(nodes, [Edge("a", "R", "b", 0.5)])
+    mine: dict[str, Any] = {"tags": ("x",)}
+    store.upsert([Node("c", properties=mine), Node("a", name="A")])
+    store.upsert(edges=[Edge("c", "R", "a", properties=mine), Edge("a", "R", "b", 1.0)])
+    mine["tags"] = "altered since"
+    with pytest.raises(InvalidInput, match="there is no node 'd'"):
+        store.upsert([Node("e")], [Edge("c", "R", "d")])
+    assert store.get(["e", "c", "b", "a"]) == [
+        None,
+        Node("c", properties={"tags": ["x"]}),
+        Node("b", name="B"),
+        Node("a", name="A"),
+    ]
+    fresh = Edge("c", "R", "a", properties={"tags": ["x"]})
+    assert store.neighbors(["a"]) == [Edge("a", "R", "b", 1.0), fresh]
+    index = BM25Index.of_store(store, text=NodeText.names())
+    store.upsert([Node("b", name="Zebra")])
+    store.attach(index)
+    index.refresh(store)
+    store.upsert([Node("f", name="Zebra")], [Edge("f", "R", "b")])
+    assert index.search("zebra", 2).ids == ["b", "f"]
+    assert store.count() == (4, 3)
+
+
+def test_many_single_writes_are_put_in_by_and_by(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("graphret.stores.waiting._FEW", 8)
+    store, waited = MemoryStore(), 0
+    for i in range(60):
+        store.upsert([Node(f"n{i}")], [Edge(f"n{i}", "R", "n0")])
+        waited = max(waited, len(store._waiting.nodes))
+    assert 1 < waited < 12
+    assert store.count() == (60, 60)
 
 
 def test_malformed_edges_and_views_take_no_edges_away() -> None:

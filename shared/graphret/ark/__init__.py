@@ -1,6 +1,4 @@
-"""ARK: agents that explore a graph by search and by neighbourhood, and vote (Polonuer
-et al. 2026).
-"""
+"""ARK: agents that explore a graph with two tools and vote (Polonuer et al. 2026)."""
 
 from graphret.ark.observation import Observation, hits_text
 from graphret.ark.prompt import make_tools, system_prompt

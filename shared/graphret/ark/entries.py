@@ -20,8 +20,9 @@ _SHOWN_EDGES = 3  # of several of one relation to one neighbour
 
 
 def entry_of(node: Node) -> NodeEntry:
-    """Return what is shown of a node: id, name, type, properties, and its text as far
-    as it says more than the name.
+    """Return what is shown of a node: its id, name, type, properties and text.
+
+    The text is left out where it only repeats the name.
     """
     name_field = (
         {"name": shortened(node.name, SHOWN_CHARS)}
@@ -39,9 +40,7 @@ def entry_of(node: Node) -> NodeEntry:
 
 
 def neighbor_entries(node: Node, neighborhood: Neighborhood) -> list[NodeEntry]:
-    """Return what is shown of the neighbours of a node: also by which relations they
-    are joined to it.
-    """
+    """Return what is shown of a node's neighbours and of the relations to them."""
     entries = []
     for other, ways in zip(neighborhood.nodes, neighborhood.via, strict=True):
         entry, names = entry_of(other), (node.name, other.name)
@@ -57,8 +56,9 @@ def kind_of(node: Node) -> dict[str, Any]:
 
 
 def relation_counts(neighborhood: Neighborhood) -> dict[str, Any]:
-    """Return the most frequent relations with the type of the neighbour as a field, and
-    how many edges there are of others.
+    """Return the most frequent relations and the number of all others as fields.
+
+    Each comes with the type of the neighbour.
     """
     counts = sorted(
         neighborhood.counts.items(),

@@ -1,6 +1,4 @@
-"""The neighbours of one node, filtered, ranked and counted (ARK, section 3.1,
-Neighbors).
-"""
+"""The neighbours of a node, filtered, ranked and counted (ARK, section 3.1)."""
 
 from __future__ import annotations
 
@@ -26,8 +24,9 @@ _SEARCHED = (
 
 
 class Way(NamedTuple):
-    """A relation by which a neighbour is joined, whether it leads there, and the
-    properties of each of its edges that has some.
+    """A relation that joins a neighbour, its direction, and its edges' properties.
+
+    Edges without properties have no entry.
     """
 
     relation: str

@@ -1,5 +1,6 @@
-"""What a tool returns to a model: JSON Lines within a budget of tokens, in which data
-stays inside JSON strings.
+"""What a tool returns to a model: JSON Lines within a budget of tokens.
+
+Data stays inside JSON strings.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class NodeEntry:
-    """A node to be shown: the fields of its line, its text, which is shortened as far
-    as must be, and its properties, which are left out where there is no room.
+    """A node to be shown: the fields of its line, its text and its properties.
+
+    The text is shortened as far as necessary; properties are left out without room.
     """
 
     fields: dict[str, Any]
@@ -67,8 +69,10 @@ class NodeEntry:
 
 
 def json_line(value: Any) -> str:
-    """Return a JSON value on one line without spaces, every character that breaks a
-    line, is invisible or turns the writing escaped.
+    """Return a JSON value on one line without spaces.
+
+    Every character that breaks a line, is invisible or changes the direction of writing
+    is escaped.
 
     What a chat template may take for a control token is escaped too; the value stays
     the same.
@@ -85,15 +89,17 @@ def json_line(value: Any) -> str:
 
 
 def encodable(text: str) -> str:
-    """Return the text without lone surrogates, which a cut-off escape leaves, and which
-    nothing can encode.
+    """Return a text without lone surrogates, which cannot be encoded.
+
+    A cut-off escape leaves them.
     """
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def failure(message: str, nodes: Sequence[str] = ()) -> Observation:
-    """Return the answer to a call that could not be run: an instruction, which may name
-    the nodes `nodes`.
+    """Return the observation of a call that could not be run.
+
+    The message tells the model what to do; it may name some `nodes`.
     """
     return Observation(
         json_line({"error": shortened(message, LONGEST_ERROR)}),
@@ -103,9 +109,7 @@ def failure(message: str, nodes: Sequence[str] = ()) -> Observation:
 
 
 def quoted(value: str, longest: int = 100) -> str:
-    """Return a string from a model or a graph in quotes, escaped and shortened, for use
-    in a sentence.
-    """
+    """Return a model's or a graph's string, quoted, escaped and shortened."""
     return json_line(shortened(value, longest))
 
 
@@ -122,8 +126,7 @@ def fitting(
     snippet_chars: int,
     max_tokens: int,
 ) -> tuple[str, list[int]]:
-    """Write a first line and as many entries as fit, the first ones; return the text,
-    and which of them it shows.
+    """Write a first line and the first entries that fit; return the text and these.
 
     Texts are cut, to what is around the words of `query`, and properties are left out
     before any entry is.
@@ -165,8 +168,9 @@ def fitting(
 
 
 def _without_texts(entries: Sequence[NodeEntry], room: float) -> tuple[list[str], bool]:
-    """Write the lines of entries without their texts, with as many properties of each
-    as there is room for; return whether these are all.
+    """Write entries without texts, with as many properties of each as there is room.
+
+    Returns whether these are all.
     """
     if any(entry.text for entry in entries):
         room *= 1 - _TEXTS_SHARE
@@ -179,8 +183,9 @@ def _without_texts(entries: Sequence[NodeEntry], room: float) -> tuple[list[str]
 
 
 def hits_text(question: str, hits: Sequence[Mapping[str, Any]], **more: Any) -> str:
-    """Write hits (`Hit.to_dict`), each with why it is one, as many as fit, below a
-    first line that says `more` too.
+    """Write as many hits as fit below a first line, each with its evidence.
+
+    `more` are further fields of that line, hits are `Hit.to_dict`.
     """
     head = {"shown": 0, "of": len(hits), **more}
     return fitting(
@@ -201,8 +206,9 @@ def _entry(hit: Mapping[str, Any]) -> NodeEntry:
 
 
 def excerpt(text: str, query: str | None, longest: int) -> str:
-    """Return at most `longest` characters of a text on one line, around a word like one
-    of a query, or its beginning.
+    """Return at most `longest` characters of a text, on one line.
+
+    They are around a word like one of the query, or the beginning.
 
     Nothing where `longest` is next to none. Characters that cannot be seen are left
     out.

@@ -1,6 +1,4 @@
-"""What an exploring agent is told: its tools, which its model is offered, and its
-instructions.
-"""
+"""The prompt of an exploring agent: its tools and its instructions."""
 
 from __future__ import annotations
 
@@ -47,9 +45,7 @@ _WITHOUT: Mapping[Exploration, Sequence[str]] = {
 def make_tools(
     settings: ArkSettings = ArkSettings(),
 ) -> tuple[Tool, ...]:
-    """Return the tools that an agent is offered, the defaults of `settings` in their
-    descriptions.
-    """
+    """Return an agent's tools, with the defaults of `settings` in their descriptions."""
     tools = []
     for name, kind in _ARGUMENTS.items():
         if name == EXPLORE and settings.exploration == "off":
@@ -107,8 +103,7 @@ def system_prompt(
     *,
     hints: str = "",
 ) -> str:
-    """Return the system message of an agent; the same graph and settings give the same
-    message.
+    """Return an agent's system message, the same for the same graph and settings.
 
     Parameters
     ----------
@@ -118,8 +113,8 @@ def system_prompt(
         What the user knows of the domain: what a relation means, where to look first.
         Trusted, and put in as it is.
     """
-    said = schema.text(1500, cypher=False)  # tokens, at most
-    prompt = _PROMPT.format(schema=said, reading=READING, **asdict(settings))
+    instructions = schema.text(1500, cypher=False)  # tokens, at most
+    prompt = _PROMPT.format(schema=instructions, reading=READING, **asdict(settings))
     return prompt + (
         f"\n\nHints for this graph, from its owner\n{hints.strip()}"
         if hints.strip()

@@ -1,6 +1,4 @@
-"""`Ark`: exploring agents as a retriever; their loop is written once, for every way to
-run it.
-"""
+"""`Ark`: exploring agents as a retriever, with one loop for every way to run it."""
 
 from __future__ import annotations
 
@@ -50,8 +48,7 @@ Turn: TypeAlias = Generator[Call[Any], Any, GraphretError | None]
 
 
 class Ark(Retriever):
-    """Let agents explore a graph by search and by neighbourhood, and rank what they
-    select by votes (ARK, section 3).
+    """Let agents explore a graph, and rank what they select by votes (ARK, section 3).
 
     Parameters
     ----------
@@ -119,22 +116,20 @@ class Ark(Retriever):
         self._prompt: str | None = None
 
     def explore(self, question: str) -> ArkRun:
-        """Let the agents explore and return all that they did; `RetrievalFailed` as
-        `on_failure` says.
+        """Let the agents explore and return all that they did.
+
+        `RetrievalFailed` as `on_failure` says.
         """
         # By blocking calls in threads: the asynchronous clients of many packages serve
         # one event loop alone, theirs.
         return run_sync(self._explore(question, lambda step: in_thread(step.run)))
 
     async def aexplore(self, question: str) -> ArkRun:
-        """Do what `explore` does without blocking the event loop; cancelling it stops
-        every agent.
-        """
+        """Do what `explore` does asynchronously; cancelling stops every agent."""
         return await self._explore(question, methodcaller("arun"))
 
     def prompt(self) -> str:
-        """Return the system message, which describes the graph; one outside this
-        process is read once.
+        """Return the system message; a graph outside this process is read once.
 
         A `GraphretError` says that the graph cannot be read.
         """
@@ -159,8 +154,9 @@ class Ark(Retriever):
         )
 
     def ask(self, session: ArkSession, run: ArkRun) -> Turn:
-        """Ask an agent's model for its next calls, unless the run is to end: then the
-        agent stops.
+        """Ask an agent's model for its next calls, unless the run is to end.
+
+        Then the agent stops.
         """
         run.sessions[session.agent] = session
         if reason := run.reason_to_stop():
@@ -278,9 +274,7 @@ class Ark(Retriever):
         prompt: asyncio.Future[str],
         do: Callable[[Call[Any]], Any],
     ) -> None:
-        """Run an agent to its end; it ends at once where the graph cannot be read for
-        its prompt.
-        """
+        """Run an agent to its end; it fails if its prompt cannot be made."""
         try:
             session.messages[0] = Message.system(await asyncio.shield(prompt))
         except GraphretError as error:
@@ -296,9 +290,7 @@ class Ark(Retriever):
                     session.end("failed", str(problem))
 
     def report_run(self, run: ArkRun) -> None:
-        """Hand a run that has ended to `on_run`; an answer is not lost because it
-        cannot be recorded.
-        """
+        """Hand a run that has ended to `on_run`; its errors are only logged."""
         try:
             if self.on_run is not None:
                 self.on_run(run)
@@ -317,8 +309,7 @@ class Ark(Retriever):
 
 
 class ArkRunRetriever(Retriever):
-    """What `ark` makes of a run that has ended: hits with evidence, filled up, and the
-    trace.
+    """The hits of an ARK run that has ended, with evidence, filled up.
 
     For frameworks that run the agents in their own way. `run` is `None` where there was
     nothing to ask.

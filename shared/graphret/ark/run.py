@@ -1,6 +1,4 @@
-"""A run: the clock and the budgets of its agents, what they did, the vote, and all of
-it as a trace.
-"""
+"""A run of agents: its clock and budgets, what they did, the vote, and the trace."""
 
 from __future__ import annotations
 
@@ -23,8 +21,7 @@ _BY_SEARCH = Evidence("seed")
 
 @dataclass(slots=True)
 class ArkRun:
-    """What the agents of one run did, and while they run what they share: the clock,
-    and why they should stop.
+    """What the agents of one run did, and the clock and budgets that they share.
 
     The `sessions` are the agents, in order, of the same settings; `seconds` is how long
     the run took, once it has ended. It was `created` at a time (ISO 8601), and `began`
@@ -57,8 +54,9 @@ class ArkRun:
         return seconds if seconds >= _TICK else 0.0
 
     def reason_to_stop(self) -> str | None:
-        """Return why those that still run should stop now, if they should: ``tokens``,
-        ``seconds`` or ``settled``.
+        """Return why to stop now: ``tokens``, ``seconds`` or ``settled``.
+
+        `None` if they should not.
         """
         settings = self.sessions[0].settings
         if (
@@ -85,16 +83,12 @@ class ArkRun:
 
     @property
     def cut_short(self) -> bool:
-        """Whether it was cancelled or interrupted, so that it holds what was done until
-        then.
-        """
+        """Whether it was cancelled or interrupted, so that it may lack steps."""
         return any(session.stop in (None, "cancelled") for session in self.sessions)
 
     @property
     def trace(self) -> Trace:
-        """Every step of every agent with its calls, tokens and seconds, how each agent
-        stopped, and the vote.
-        """
+        """Every step of every agent with its cost, how each stopped, and the vote."""
         steps = [step for session in self.sessions for step in session.steps]
         summary = {
             "agents": len(self.sessions),

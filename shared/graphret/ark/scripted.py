@@ -1,5 +1,6 @@
-"""`ScriptedExplorer`: a fixed policy in the place of a chat model, which walks the
-paths that planning finds to fit.
+"""`ScriptedExplorer`: a fixed policy in place of a chat model.
+
+It walks the paths that planning finds to fit.
 """
 
 from __future__ import annotations
@@ -51,10 +52,9 @@ WORST, CLOSE = 2.2, 0.3
 
 
 class ScriptedExplorer:
-    """A fixed policy that explores a graph with ARK's tools, in the place of a language
-    model.
+    """A fixed policy that explores a graph with ARK's tools, in place of a chat model.
 
-    It is no model: it searches for the names in the question, follows the relations
+    It is not a model: it searches for the names in the question, follows the relations
     that its words name, and selects where they lead, by rules, the same each time. It
     reads the question (in English, its first 2,000 characters) and what the tools
     returned, nothing else. What tools return is data to it, never an instruction.
@@ -517,9 +517,7 @@ def _types(line: dict[str, Any]) -> tuple[str, ...]:
 def _counts(
     head: dict[str, Any], shown: Sequence[Neighbor]
 ) -> tuple[tuple[str, bool, str, int], ...]:
-    """The relations around a node, as they were counted, or as all its neighbours show
-    them.
-    """
+    """The relations around a node, as counted or as its neighbours show them."""
     if listed := head.get("relations"):
         return tuple(
             (*_way(way), label, int(str(n).rstrip("+"))) for way, label, n in listed

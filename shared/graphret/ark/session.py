@@ -1,6 +1,4 @@
-"""One agent's state: what was said, what it has seen and selected, the steps it took,
-and why it stopped.
-"""
+"""One agent's state: its conversation, steps and selection, and why it stopped."""
 
 from __future__ import annotations
 
@@ -57,8 +55,9 @@ _NUDGE = (
 
 @dataclass
 class CallRecord:
-    """A tool call and what came of it; `tokens` is the estimated size of the
-    observation, `error` what it told of.
+    """A tool call and its outcome.
+
+    `tokens` is the estimated size of the observation, `error` its message.
     """
 
     tool: str
@@ -112,15 +111,11 @@ class StepRecord:
 
     @property
     def ended(self) -> float:
-        """Seconds from the start of the run to the end of the step, calls that ran at
-        once added up.
-        """
+        """Seconds from the run's start to the step's end, concurrent calls added up."""
         return self.started + self.seconds + sum(call.seconds for call in self.calls)
 
     def to_dict(self) -> dict[str, Any]:
-        """The record as JSON values; lists are not copied, since it is asked for after
-        every step.
-        """
+        """The record as JSON values; its lists are not copied, for speed."""
         return vars(self) | {"calls": [{**vars(call)} for call in self.calls]}
 
     @classmethod
@@ -130,8 +125,7 @@ class StepRecord:
 
 
 class ArkSession:
-    """One agent at work: its conversation, its ordered selection, its steps, and why it
-    stopped.
+    """One agent at work: its conversation, selection and steps.
 
     It does no I/O. A loop asks the model with `messages`, gives the reply to `receive`,
     runs the calls that this returns, and gives what came of them to `observe`, until
@@ -179,9 +173,7 @@ class ArkSession:
 
     @property
     def failed(self) -> bool:
-        """Whether the agent's model failed, or it was given up without anything
-        selected.
-        """
+        """Whether the model failed, or the agent was given up without a selection."""
         return self.stop == "failed" or (self.stop == "silent" and not self.selection)
 
     @property
@@ -201,8 +193,9 @@ class ArkSession:
 
     @property
     def pending(self) -> list[ToolCall]:
-        """The calls of the last reply that go to the toolbox: not settled here, broken,
-        repeated or too many.
+        """The calls of the last reply that the toolbox has to run.
+
+        Without those that are settled here, broken, repeated or too many.
         """
         earlier_calls, calls = (
             self._earlier_calls(),
@@ -232,9 +225,7 @@ class ArkSession:
     def receive(
         self, reply: Reply, *, started: float = 0.0, seconds: float = 0.0
     ) -> list[ToolCall]:
-        """Take in a reply and return the calls to be run; `observe` must follow, with
-        what came of these.
-        """
+        """Take in a reply and return the calls to run; `observe` must follow."""
         text = encodable(reply.text[:MOST_CHARS])
         calls = _sendable(
             reply.tool_calls[: self.settings.max_calls + ANSWERED], len(self.steps) + 1
@@ -255,8 +246,7 @@ class ArkSession:
     def fail(
         self, error: Exception, *, started: float = 0.0, seconds: float = 0.0
     ) -> None:
-        """Take in that a request to the model brought no reply: a step that says why,
-        and the agent stops.
+        """Stop the agent, whose model did not reply, with a step that says why.
 
         Tokens that were spent all the same count (`ChatError.usage`). It stops for
         ``seconds`` at a `TimeoutError`, and has ``failed`` at any other.
@@ -282,8 +272,7 @@ class ArkSession:
         return step
 
     def observe(self, outcomes: Sequence[CallOutcome] = ()) -> None:
-        """Answer every call of the last reply, given what came of those that were run,
-        and complete the step.
+        """Answer every call of the last reply, and complete the step.
 
         An `InvalidInput` says that no reply awaits this.
         """
@@ -378,16 +367,12 @@ class ArkSession:
         )
 
     def end(self, stop: str, error: str | None = None) -> None:
-        """Stop the agent with what it has selected, for one of `STOPS`; nothing happens
-        where it has stopped.
-        """
+        """Stop the agent for one of `STOPS`, unless it has stopped already."""
         if self.stop is None:
             self.stop, self.error = stop, error
 
     def _complete(self, *, finished: bool) -> None:
-        """End the agent where this was its last step, and else tell it what it needs to
-        know for the next.
-        """
+        """End the agent after its last step, or tell it how many steps remain."""
         usable = [
             any(not call.failed for call in step.calls)
             for step in self.steps[-MAX_FAILURES:]
@@ -423,9 +408,7 @@ class ArkSession:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ArkSession:
-        """The inverse of `to_dict`; an `InvalidInput` says that a field is missing or
-        malformed.
-        """
+        """The inverse of `to_dict`; raises `InvalidInput` on malformed data."""
         try:
             settings = ArkSettings(**data["settings"])
             session = cls(
@@ -472,8 +455,9 @@ def _record(outcome: CallOutcome, remembered: bool) -> CallRecord:
 
 
 def _sendable(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
-    """The calls of a reply as endpoints take them back: with ids that differ, names and
-    text that can be sent.
+    """The calls of a reply as endpoints accept them back.
+
+    With distinct ids, plain names and text that can be encoded.
     """
     out: dict[str, ToolCall] = {}
     for number, call in enumerate(calls):

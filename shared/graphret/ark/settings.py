@@ -18,8 +18,7 @@ Exploration: TypeAlias = Literal["full", "no_query", "no_filters", "off"]
 
 @dataclass(frozen=True, slots=True)
 class ArkSettings:
-    """The settings of a run of exploring agents; defaults are the paper's where it
-    names one (ARK, app. A.2).
+    """The settings of a run; defaults are the paper's where it has one (app. A.2).
 
     Parameters
     ----------
@@ -67,9 +66,9 @@ class ArkSettings:
 
     @classmethod
     def paper(cls) -> ArkSettings:
-        """Return the settings of the paper: three agents of twenty steps, five nodes of
-        a search and twenty of an exploration (appendix A.2), each to its own end
-        (section 3.2).
+        """Return the paper's settings: three agents of twenty steps, to their ends.
+
+        Five nodes of a search, twenty of an exploration (appendix A.2, section 3.2).
         """
         return cls(
             n_agents=3, max_steps=20, search_k=5, neighbors_k=20, early_stop=False

@@ -1,6 +1,4 @@
-"""Tool calls of any chat model: its own where it has them, JSON that stands for them
-where it has not.
-"""
+"""Tool calls of any chat model: native ones, or JSON in their place."""
 
 from __future__ import annotations
 
@@ -224,17 +222,13 @@ def _tool_calls(calls: Sequence[_Call], turn: int) -> tuple[ToolCall, ...]:
 
 
 def as_json_calls(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:
-    """Return a conversation with tool calls just as a model that cannot call tools has
-    it: its calls are JSON that it writes.
-    """
+    """Return a conversation as a model without tools has it, its calls as JSON."""
     schema = plain_schema(TypeAdapter(_Calls).json_schema())
     return with_schema(_as_text(messages, tools), schema)
 
 
 def _as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:
-    """A conversation with tool calls as one without: calls as JSON, what they returned
-    in the next user message.
-    """
+    """A conversation without tool calls: they are JSON, results are user messages."""
     described = "\n".join(
         json.dumps(tool.to_dict()["function"], ensure_ascii=False) for tool in tools
     )

@@ -54,9 +54,7 @@ _NODE_FIELDS = ("id", "name", "text", "label")  # of which conditions may be, to
 
 
 class CallOutcome(NamedTuple):
-    """A call, what came of it, the seconds that it took, and the failure of the store
-    or the index, if it failed.
-    """
+    """A call, its observation and seconds, and the failure of the store or index."""
 
     call: ToolCall
     observation: Observation
@@ -65,8 +63,7 @@ class CallOutcome(NamedTuple):
 
 
 class Toolbox:
-    """Runs an agent's calls on a graph; whatever a model writes comes back as an
-    `Observation`.
+    """Runs an agent's calls on a graph; whatever a model writes gets an `Observation`.
 
     `tools` are what an agent is offered, `operations` those of them that read the
     graph.
@@ -293,13 +290,13 @@ class Toolbox:
         """Say which of some labels, relations and properties the graph lacks."""
         schema = self.store.schema()
         problems = [
-            no_such_name(kind, unknown, known)
-            for kind, names, known in (
+            no_such_name(kind, unknown, existing)
+            for kind, names, existing in (
                 ("node type", labels, schema.labels),
                 ("relation", relations, schema.relation_names),
                 ("property", _properties_in(where), _known_properties(schema)),
             )
-            if (unknown := set(names) - set(known))
+            if (unknown := set(names) - set(existing))
         ]
         if problems:
             raise InvalidCall(" ".join(problems))

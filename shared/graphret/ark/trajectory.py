@@ -1,5 +1,4 @@
-"""Trajectories: runs as JSON Lines in the chat format that models are fine-tuned on,
-and read back.
+"""Trajectories: runs as JSON Lines in the chat format of fine-tuning, and back.
 
 A line is one agent: ``messages`` and ``tools`` as OpenAI has them (the assistant's
 turns and tool calls are the targets, what tools returned is context; ARK, section 3.3),
@@ -36,9 +35,7 @@ class Recorder:
         self.path = Path(path)
 
     def __call__(self, run: ArkRun) -> None:
-        """Append a run, a line an agent; a `StorageError` says that the file cannot be
-        written.
-        """
+        """Append a run, one line for each agent; raises `StorageError` if it cannot."""
         lines = "".join(_text(_line(run, session)) + "\n" for session in run.sessions)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

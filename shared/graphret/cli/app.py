@@ -19,6 +19,7 @@ from graphret.cli import (
     serve,
     similar,
     train,
+    train_fields,
     train_models,
 )
 from graphret.cli.errors import DEBUG, Commands
@@ -82,6 +83,7 @@ _TRAIN: Mapping[str, Callable[..., None]] = {
     "paths": train.paths,
     "queries": train.queries,
     "ranking": train.ranking,
+    "fields": train_fields.fields,
     "conversations": train_models.conversations,
     "pools": train_models.pools,
     "trajectories": train_models.trajectories,
@@ -93,7 +95,7 @@ _TRAIN: Mapping[str, Callable[..., None]] = {
 _GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
     "bench": (
         "Measure retrieval on public data.",
-        {**bench.BENCHMARKS, "stark": evaluate.stark},
+        {**bench.BENCHMARKS, "grasp": evaluate.grasp, "stark": evaluate.stark},
     ),
     "cypher": (
         "Check Cypher that a model or a person wrote, and see how it runs.",

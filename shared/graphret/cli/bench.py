@@ -95,7 +95,7 @@ def ottqa(
             train=train,
             progress=report,
         )
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def multihop(
@@ -126,7 +126,7 @@ def multihop(
             train=train,
             progress=report,
         )
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def general(
@@ -153,7 +153,7 @@ def general(
             encoder=options.encoder_of(encoder),
             progress=report,
         )
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def sage(
@@ -206,7 +206,7 @@ def sage(
     if html is not None:
         with writing_to(html):
             write_edge_page(html, result, title="SAGE's edges")
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def guard(
@@ -220,7 +220,7 @@ def guard(
 
     with progress() as report:
         result = bench_guard(data, limit=limit, seed=seed, progress=report)
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def metaqa(
@@ -269,7 +269,7 @@ def metaqa(
             seed=seed,
             progress=report,
         )
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def ark(
@@ -343,7 +343,7 @@ def ark(
             seed=seed,
             progress=report,
         )
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def linking(
@@ -390,7 +390,7 @@ def linking(
             neighbors=neighbors,
             progress=report,
         )
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def plans(
@@ -405,7 +405,7 @@ def plans(
 
     with progress() as report:
         result = bench_plans(data, limit, progress=report)
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def spark(
@@ -442,7 +442,7 @@ def spark(
             seed=seed,
             progress=report,
         )
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def paths(data: File, train: TrainingFile = None, json: ResultFile = None) -> None:
@@ -451,7 +451,7 @@ def paths(data: File, train: TrainingFile = None, json: ResultFile = None) -> No
 
     with progress() as report:
         result = bench_paths(data, train, progress=report)
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def graphraft(
@@ -466,7 +466,7 @@ def graphraft(
 
     with progress() as report:
         result = bench_graphraft(data, writer, train, limit, progress=report)
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 #: The benchmarks, by the names of their commands.
@@ -486,7 +486,7 @@ BENCHMARKS: Mapping[str, Callable[..., None]] = {
 }
 
 
-def _show(result: dict[str, Any], file: Path | None) -> None:
+def show_benchmark(result: dict[str, Any], file: Path | None) -> None:
     """Print a result, as JSON if the file is ``-``; otherwise also write the file."""
     from graphret.evaluation import render
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from graphret.cli import options
+from graphret.cli.bench import ResultFile, show_benchmark
 from graphret.cli.console import progress, remark, show, stderr
 from graphret.cli.errors import writing_to
 from graphret.cli.options import option
@@ -19,12 +20,14 @@ from graphret.cli.query import (
     ExpansionPolicy,
     RankingName,
     method_options,
+    opened_for,
 )
 from graphret.errors import InvalidInput
 from graphret.methods import OpenGraph, index_of, opened_graph
 
 if TYPE_CHECKING:
     from graphret.evaluation import EvaluationQuestion, Prices
+    from graphret.training import LabelledQuestion
 
 _QUESTIONS = (
     "JSON Lines with question and answer_ids (or answers, by name); a CSV file or"
@@ -38,6 +41,7 @@ _OUT = (
 #: What is written to the folder of a run.
 ANSWERS, RESULT, PAGE = "answers.jsonl", "result.json", "result.html"
 
+QuestionsPath = Annotated[Path, option(_QUESTIONS, metavar="PATH", exists=True)]
 Methods = Annotated[list[str], option(_METHODS, "--method", metavar="NAME,…")]
 Split = Annotated[
     str | None,
@@ -73,7 +77,7 @@ Skb = Literal["amazon", "mag", "prime"]
 def evaluate(
     context: typer.Context,
     graph: options.Graph,
-    questions: Annotated[Path, option(_QUESTIONS, metavar="PATH", exists=True)],
+    questions: QuestionsPath,
     method: Methods,
     name_property: options.NameProperty = None,
     split: Split = None,
@@ -97,6 +101,8 @@ def evaluate(
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
     writer: options.WriterFolder = None,
+    fields: options.FieldsFolder = None,
+    guidance: options.Guidance = None,
     out: OutFolder = None,
     json: options.JsonFlag = False,
 ) -> None:
@@ -144,6 +150,8 @@ def stark(
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
     writer: options.WriterFolder = None,
+    fields: options.FieldsFolder = None,
+    guidance: options.Guidance = None,
     out: OutFolder = None,
     json: options.JsonFlag = False,
 ) -> None:
@@ -162,6 +170,64 @@ def stark(
     embeddings = as_encoder(None if encoder in (None, "none") else encoder)
     index = index_of(store, embeddings, busy=stderr().status)
     _evaluate(context, OpenGraph(store, index), labelled, methods)
+
+
+def grasp(
+    context: typer.Context,
+    graph: options.Graph,
+    questions: QuestionsPath,
+    split: Split = None,
+    limit: Limit = None,
+    seed: Seed = 0,
+    validation: Annotated[
+        Path | None,
+        option("Questions on which the fusions are chosen.", metavar="PATH"),
+    ] = None,
+    validation_split: Annotated[
+        str | None, option("The split of --validation.", metavar="NAME")
+    ] = None,
+    stage_three: Annotated[
+        str | None,
+        option(
+            "A folder from train reranker, which is two rows, or a cross-encoder.",
+            "--reranker",
+            metavar="DIR|MODEL",
+        ),
+    ] = None,
+    encoder: EncoderName = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    llm_cache: ReplyFolder = None,
+    preset: options.PresetName = "default",
+    show_values: options.ShowValues = False,
+    settings: options.GraspFile = None,
+    fields: options.FieldsFolder = None,
+    guidance: options.Guidance = None,
+    aliases: options.Aliases = None,
+    scorer: options.Scorer = None,
+    json: ResultFile = None,
+) -> None:
+    """GRASP's stages, added one after another on any graph: section 4.4."""
+    from graphret.evaluation import bench_grasp
+    from graphret.evaluation.grasp import rerankers_of
+    from graphret.grasp import Grasp
+
+    with opened_for(context, "grasp") as (retriever, opened), progress() as report:
+        assert isinstance(retriever, Grasp)
+        asked = labelled_questions(opened, questions, split, limit, seed)
+        chosen_on = (
+            []
+            if validation is None
+            else labelled_questions(opened, validation, validation_split, limit, seed)
+        )
+        result = bench_grasp(
+            retriever,
+            asked,
+            rerankers={} if stage_three is None else rerankers_of(stage_three),
+            validation=chosen_on,
+            progress=report,
+        )
+    show_benchmark(result, json)
 
 
 def _method_names(context: typer.Context, values: Sequence[str]) -> list[str]:
@@ -206,6 +272,29 @@ def _evaluate(
             write_evaluation(out / PAGE, result, title=", ".join(methods))
     written = [] if out is None else [f"drawn in {out / PAGE}"]
     show(params["json"], result, render(result), *written)
+
+
+def labelled_questions(
+    graph: OpenGraph, path: Path, split: str | None, limit: int | None, seed: int
+) -> list[LabelledQuestion]:
+    """Read questions, and say which of their answers are not in the graph."""
+    from graphret.evaluation import read_evaluation_questions
+    from graphret.evaluation.questions import resolve_answers
+    from graphret.training import LabelledQuestion
+
+    read = read_evaluation_questions(path, split, limit=limit, seed=seed)
+    questions, remarks = resolve_answers(graph.store, read, graph.documents)
+    for text in remarks:
+        remark(text)
+    return [
+        # of a document its parts are nodes
+        LabelledQuestion(
+            question.text,
+            frozenset({*question.answers}.difference(question.parts.values()))
+            | frozenset(question.parts),
+        )
+        for question in questions
+    ]
 
 
 def prices_of(text: str | None) -> Prices | None:

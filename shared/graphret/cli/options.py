@@ -45,6 +45,7 @@ PLANNERS, PATHS, HINTED = (
     f"{GRASP} or graphraft",
     f"{ARK}, spark or grasp",
 )
+FIELDED = "With --method mfar or grasp"
 AGENTS, EXPANDERS = f"{ARK}, react or reflexion", f"{SAGE}, expand or spark"
 WALKERS, MODELS = (
     f"{ARK}, grasp or graphraft",
@@ -146,6 +147,17 @@ GraspFile = Annotated[
 ]
 WriterFolder = Annotated[
     Path | None, option("A folder from 'train writer'.", metavar="DIR", panel=RAFT)
+]
+Guidance = Annotated[
+    str | None,
+    option(
+        "Metapaths, rules and example plans for --model.",
+        metavar="FILE.json|amazon|mag|prime",
+        panel=GRASP,
+    ),
+]
+FieldsFolder = Annotated[
+    Path | None, option("What train fields wrote.", metavar="DIR", panel=FIELDED)
 ]
 PresetName = Annotated[
     Preset, option("'paper' keeps to the papers' algorithms and defaults.", "--preset")

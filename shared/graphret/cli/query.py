@@ -109,6 +109,8 @@ def query(
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
     writer: options.WriterFolder = None,
+    fields: options.FieldsFolder = None,
+    guidance: options.Guidance = None,
     preset: options.PresetName = "default",
     json: options.JsonFlag = False,
 ) -> None:
@@ -116,14 +118,14 @@ def query(
     from graphret.explain import Panel, store_lookup, write_html, write_timeline
     from graphret.index_retriever import IndexRetriever
 
-    given = SimpleNamespace(**context.params)
-    given.method = method or ("sage" if holds_documents(graph) else "ark")
-    options.refuse_options_of_others(context, given.method)
+    arguments = SimpleNamespace(**context.params)
+    arguments.method = method or ("sage" if holds_documents(graph) else "ark")
+    options.refuse_options_of_others(context, arguments.method)
     if not text.strip():
         raise InvalidInput("QUESTION: expected a question, got an empty string")
-    if given.model is None and given.method in ("spark", *BASELINES):
+    if arguments.model is None and arguments.method in ("spark", *BASELINES):
         raise InvalidInput(
-            f"--method {given.method} needs --model, the name of a model"
+            f"--method {arguments.method} needs --model, the name of a model"
         )
     on_run: Any = None
     if record is not None:
@@ -132,22 +134,22 @@ def query(
         with writing_to(record):  # before the models are asked, not after
             record.open("ab").close()
         on_run = Recorder(record)
-    with opened_for(context, given.method, on_run=on_run) as (retriever, opened):
+    with opened_for(context, arguments.method, on_run=on_run) as (retriever, opened):
         retrieval, lookup = (
             retriever.retrieve(text, k, where),
             store_lookup(opened.store),
         )
         if explain is not None:
             with writing_to(explain):
-                if given.method == "ark":
+                if arguments.method == "ark":
                     write_timeline(explain, retrieval, lookup=lookup)
                 else:
                     flat = IndexRetriever(opened.index, opened.store).retrieve(
                         text, k, where
                     )
                     write_html(explain, Panel(retrieval, flat), lookup=lookup)
-        _print(retrieval, lookup, given)
-    _require_answers(retrieval, given)
+        _print(retrieval, lookup, arguments)
+    _require_answers(retrieval, arguments)
 
 
 @contextmanager
@@ -183,38 +185,43 @@ def method_options(context: typer.Context, **more: Any) -> MethodOptions:
     )
 
 
-def _print(retrieval: Retrieval, lookup: Lookup, given: Any) -> None:
+def _print(retrieval: Retrieval, lookup: Lookup, arguments: Any) -> None:
     """Print the hits, with ``--verbose`` what agents did, and the files written."""
     from graphret.explain import render, render_timeline
     from graphret.explain.runs import fallback_text
 
-    for stage in () if given.json else retrieval.trace.fallbacks:
+    for stage in () if arguments.json else retrieval.trace.fallbacks:
         remark(f"fallback: {fallback_text(stage)}")
-    for stage in () if given.json else retrieval.trace.stages:
+    for stage in () if arguments.json else retrieval.trace.stages:
         if "loosened" in stage.details:
             remark(str(stage.details["outcome"]))
-    renderables = [render_timeline(retrieval, lookup), ""] if given.verbose else []
+    renderables = [render_timeline(retrieval, lookup), ""] if arguments.verbose else []
     renderables.append(render(retrieval) if retrieval.hits else "nothing qualifies")
     renderables += [
         f"{action} in {path}"
-        for action, path in (("drawn", given.explain), ("recorded", given.record))
+        for action, path in (
+            ("drawn", arguments.explain),
+            ("recorded", arguments.record),
+        )
         if path
     ]
-    show(given.json, retrieval.to_dict(), *renderables)
+    show(arguments.json, retrieval.to_dict(), *renderables)
 
 
-def _require_answers(retrieval: Retrieval, given: Any) -> None:
+def _require_answers(retrieval: Retrieval, arguments: Any) -> None:
     """Exit with code 5 if a model failed and no plan or selection was made."""
     fallbacks = [stage.details for stage in retrieval.trace.fallbacks]
     failed = {details.get("failed") for details in fallbacks}
     plans = [
         stage.details for stage in retrieval.trace.stages if stage.name.endswith("plan")
     ]
-    if given.method in ("spark", "grasp") and all("error" in plan for plan in plans):
+    if arguments.method in ("spark", "grasp") and all(
+        "error" in plan for plan in plans
+    ):
         raise typer.Exit(MODEL)
-    if given.method == "graphraft" and {"entities", "reasoner"} <= failed:
+    if arguments.method == "graphraft" and {"entities", "reasoner"} <= failed:
         raise typer.Exit(MODEL)
-    if given.method in BASELINES and given.model in failed:
+    if arguments.method in BASELINES and arguments.model in failed:
         raise typer.Exit(MODEL)
     failed_agents = [
         details for details in fallbacks if "agent " in str(details.get("failed"))
@@ -223,14 +230,14 @@ def _require_answers(retrieval: Retrieval, given: Any) -> None:
         evidence.kind == "votes" for hit in retrieval for evidence in hit.evidence
     )
     if (
-        given.method == "ark"
-        and given.model is not None
-        and len(failed_agents) == given.agents
+        arguments.method == "ark"
+        and arguments.model is not None
+        and len(failed_agents) == arguments.agents
         and not selected
     ):
         reason = failed_agents[0]["error"] or "it called no tools"
         remark(
-            f"the model {given.model!r} selected nothing, and the hits are those of"
+            f"the model {arguments.model!r} selected nothing, and the hits are those of"
             f" plain search: {reason}"
         )
         raise typer.Exit(MODEL)

@@ -11,7 +11,7 @@ from graphret.cli import options
 from graphret.cli.console import show, stderr
 from graphret.cli.options import option
 from graphret.errors import InvalidInput
-from graphret.methods import holds_documents, text_of
+from graphret.methods import holds_documents
 
 if TYPE_CHECKING:
     from graphret.sage import RichNodes, SimilaritySettings
@@ -65,7 +65,7 @@ def similar(
     start = time.perf_counter()
     where, open_graph = place_of(graph), opened if estimate else changed
     with open_graph(graph, name_property=options.names_of(name_property)) as store:
-        text = NodeText(properties=property) if property else text_of(store)
+        text = NodeText(properties=property or store.schema().textual_properties())
         rich = rich_nodes(store, text, labels=label, min_characters=min_characters)
         counts = _counts(rich, settings)
         lines = _lines(rich, min_characters, settings)

@@ -151,6 +151,8 @@ def tune(
     encoder: EncoderName = None,
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
+    fields: options.FieldsFolder = None,
+    guidance: options.Guidance = None,
     model: options.Planning = None,
     base_url: options.PlanningUrl = None,
     reranker: Annotated[

@@ -330,6 +330,13 @@ def student(
     _show_trained("student", tuned, tuning, out, json)
 
 
+def spent(counts: Mapping[str, int], seconds: float, memory: int) -> str:
+    """Say what a training took."""
+    each = 1000 * seconds / max(counts["trained"], 1)
+    held = f", at most {memory / 2**20:,.0f} MiB" if memory else ""
+    return f"{seconds:,.1f} s, {each:,.1f} ms for each example{held}"
+
+
 def _show_trained(
     what: str,
     tuned: FineTunedModel,
@@ -348,9 +355,13 @@ def _show_trained(
         "counts": tuned.counts,
         "curve": tuned.curve,
         "seconds": round(tuned.seconds, 1),
+        "memory": tuned.memory,
     }
     trained = tuned.counts["trained"]
-    lines = [f"the {what}, trained on {trained:,} examples, is in {out}"]
+    lines = [
+        f"the {what}, trained on {trained:,} examples, is in {out}",
+        spent(tuned.counts, tuned.seconds, tuned.memory),
+    ]
     for name, values in (metrics or {}).items():
         figures = ", ".join(f"{metric} {value:.1f}" for metric, value in values.items())
         lines.append(f"{name}, on the held-out questions: {figures}")

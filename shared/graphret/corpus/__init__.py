@@ -1,6 +1,4 @@
-"""Documents, tables and records become chunk nodes with metadata (SAGE, section
-2.1 A).
-"""
+"""Turn documents, tables and records into nodes with metadata (SAGE, section 2.1 A)."""
 
 from graphret.corpus.chunkers import Chunker, SemanticChunker, SentenceChunker
 from graphret.corpus.chunks import from_chunks

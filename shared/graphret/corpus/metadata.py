@@ -14,9 +14,10 @@ from graphret.corpus.chunkers import split_sentences
 from graphret.corpus.markdown import running_text
 from graphret.corpus.names import clean_name
 from graphret.executors import LOCAL, Executor, batched
-from graphret.linking.bearers import with_bearers
+from graphret.linking.bearers import bearers_of, bearers_parts, with_bearers
 from graphret.linking.gazetteer import Gazetteer
 from graphret.stopwords import FUNCTION_WORDS
+from graphret.storage import Bundle, Parts
 from graphret.text import Token, alias_list, normalize_name, tokenize
 from graphret.text import words as words_of
 from graphret.types import Node
@@ -328,6 +329,18 @@ class CorpusNames:
                 differ.append(key.split())
                 (gazetteer.add if after else gazetteer.discard)(key)
         return CorpusNames(nodes_by_name, gazetteer), differ
+
+    def parts(self) -> Parts:
+        """The names as they are saved."""
+        return bearers_parts(self._nodes_by_name)
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> CorpusNames:
+        """Open saved names."""
+        nodes_by_name, gazetteer = dict(bearers_of(bundle)), Gazetteer()
+        for name in nodes_by_name:
+            gazetteer.add_words(name.split())
+        return cls(nodes_by_name, gazetteer)
 
     def __reduce__(self) -> Any:
         # Other processes need only the node that spells each name.

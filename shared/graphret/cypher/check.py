@@ -70,7 +70,7 @@ def check(
     MissingDependency
         Without `cypherast`.
     InvalidInput
-        If the query is no text or the dialect unknown.
+        If the query is not a string or the dialect is unknown.
     """
     if not isinstance(query, str):
         raise InvalidInput(f"query: expected text, got {query!r}")

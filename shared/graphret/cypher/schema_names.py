@@ -56,7 +56,7 @@ class SchemaNames:
         if (cached := _KEPT.get(key)) is None:
             if len(_KEPT) >= _SCHEMAS:
                 _KEPT.clear()
-            cached = _KEPT[key] = schema, _known(schema, dialect)
+            cached = _KEPT[key] = schema, _names_of(schema, dialect)
         return cached[1]
 
     @property
@@ -72,7 +72,7 @@ class SchemaNames:
 _KEPT: dict[tuple[int, str], tuple[GraphSchema, SchemaNames]] = {}
 
 
-def _known(schema: GraphSchema, dialect: str) -> SchemaNames:
+def _names_of(schema: GraphSchema, dialect: str) -> SchemaNames:
     schema = schema.in_cypher()
     fold: Callable[[str], str] = str.lower if dialect == "ladybug" else str
     spelling: dict[str, str] = {}

@@ -1,7 +1,7 @@
 r"""A query cut into tokens, each with its place in the text.
 
 What servers cut in different ways is refused rather than read: ``\uXXXX`` anywhere but
-in a plain string, or where it would end one; a character that is no letter, digit,
+in a plain string, or where it would end one; a character that is not a letter, digit,
 space or symbol of Cypher; a line end that only some servers take for one. Between
 quotes or backticks every character is one of the text, but for the closing one and the
 backslash.
@@ -144,7 +144,7 @@ def _plain_number(text: str) -> str:
 
 
 def _wrong_number(text: str) -> str:
-    """Why the text is no number, or an empty string."""
+    """Why the text is not a number, or an empty string."""
     if len(text) > 1 and text[0] == "0" and text.isdigit():
         return f"octal numbers are written 0o{text[1:]}"
     if not _NUMBER.fullmatch(text):

@@ -8,6 +8,7 @@ and returns JSON values.
 from graphret.evaluation.ark import bench_ark, tool_use
 from graphret.evaluation.evaluation import evaluate
 from graphret.evaluation.general import bench_general
+from graphret.evaluation.grasp import bench_grasp
 from graphret.evaluation.guard import bench_guard
 from graphret.evaluation.linking import bench_linking
 from graphret.evaluation.metaqa import bench_metaqa
@@ -39,6 +40,7 @@ __all__ = [
     "bench_ark",
     "bench_general",
     "bench_graphraft",
+    "bench_grasp",
     "bench_guard",
     "bench_linking",
     "bench_metaqa",

@@ -66,10 +66,12 @@ class SageRanking:
         """Rank the seeds, below them their neighbours."""
         seeds = frontier.seeds[: self.n_seeds(k)]
         links = frontier.incident(seeds, {SHARES_NAME: 0.0})
-        ends = np.concatenate([links.target, links.source])
+        neighbor_ends = np.concatenate([links.target, links.source])
         edges = np.concatenate([links.edges, links.edges])
-        outside = spread(ends, seeds, np.ones(len(seeds), dtype=np.float32)) == 0
-        neighbors, first = np.unique(ends[outside], return_index=True)
+        outside = (
+            spread(neighbor_ends, seeds, np.ones(len(seeds), dtype=np.float32)) == 0
+        )
+        neighbors, first = np.unique(neighbor_ends[outside], return_index=True)
         via = edges[outside][first]
         index, query = frontier.index, frontier.query
         words = index.share_of_words(query)

@@ -47,9 +47,7 @@ class PathWriter:
         most: int,
         prior: Prior = None,
     ) -> Written:
-        """Return the places of the best candidates with the probability of each, the
-        best first.
-        """
+        """Return the places of the best candidates with their probabilities."""
         if not candidates:
             return []
         walks = [walk for candidate in candidates for walk in candidate.walks]

@@ -12,7 +12,7 @@ from graphret.contracts import implements
 from graphret.errors import InvalidInput
 from graphret.llm import ChatModel, Message, Usage, aask_json, ask_json
 from graphret.llm.errors import as_chat_error, usage_of
-from graphret.planning.graph_plan import GraphPlan
+from graphret.planning.graph_plan import GraphPlan, ModedPlan
 from graphret.planning.planner import PlannerResult
 from graphret.schema.text import estimate_tokens
 from graphret.search.bm25 import BM25Index
@@ -52,6 +52,17 @@ An example, of another graph: Which other papers since 2015 by the authors of De
 {{"from": "T", "rel": "CITES", "to_var": "A2", "direction": "out"}}], "target": {{"labels": ["Paper"]}}, "where": \
 {{"T": {{"year": {{"$gte": 2015}}}}}}, "apart": true, "risk_level": "aggressive"}}"""
 
+#: What else a plan says where its mode is asked for (appendix B.2).
+_MODES = """
+
+A plan also has a "retrieval_mode", which says how much it goes by the graph:
+- "doc_search": the question describes what it wants and names nothing of the graph. No hops; one anchor for the target \
+itself, of match_mode "doc", with the description, which is the relevance_text too.
+- "graph_filter_doc": hops narrow the answers, and a relevance_text says what their text should say besides.
+- "graph_expand": the answers are neighbours of a node that is named, such as what is similar to it.
+- "graph_strict": the hops say all that is asked; no relevance_text.
+- "skip": nothing that a plan says fits the question."""
+
 #: Examples that a model is shown, and about the most tokens of the system message: of a
 #: large schema the rarest goes.
 _EXAMPLES, _PROMPT_TOKENS = 5, 3_000
@@ -76,6 +87,12 @@ class LLMPlanner:
         question are shown to the model.
     hints
         What else the model should know of the domain.
+    metapaths
+        The paths that questions over the graph follow, such as ``"institution -> author
+        -> paper"`` (appendix B.3).
+    retrieval_modes
+        Whether each plan says how much it goes by the graph, and is held to that
+        (appendix B.2).
     show_values
         Whether the model may see values of the graph.
 
@@ -99,6 +116,8 @@ class LLMPlanner:
         *,
         examples: Sequence[tuple[str, GraphPlan | Mapping[str, Any]]] = (),
         hints: str = "",
+        metapaths: Sequence[str] = (),
+        retrieval_modes: bool = False,
         show_values: bool = False,
     ) -> None:
         if not implements(model, ChatModel):
@@ -108,12 +127,15 @@ class LLMPlanner:
         self.model = model
         self.store = store
         self.hints = hints
+        self.metapaths = tuple(metapaths)
+        self.retrieval_modes = retrieval_modes
         self.show_values = show_values
         self.refresh()
         self._examples: dict[str, tuple[str, GraphPlan]] = {}
+        kind = ModedPlan if retrieval_modes else GraphPlan
         for number, (question, plan) in enumerate(examples):
             try:
-                valid = GraphPlan.model_validate(plan).checked(self._schema)
+                valid = kind.model_validate(plan).checked(self._schema)
             except ValueError as error:
                 raise InvalidInput(f"example {number}: {error}") from error
             self._examples[str(number)] = question, valid
@@ -126,8 +148,11 @@ class LLMPlanner:
         self._schema = self.store.schema()
         # A reply is held against the form of a plan and the schema, and what is wrong
         # is what the model is told.
-        self._adapter: TypeAdapter[GraphPlan] = TypeAdapter(
-            Annotated[GraphPlan, AfterValidator(self.check)]
+        held = AfterValidator(self.check)
+        self._adapter: TypeAdapter[Any] = (
+            TypeAdapter(Annotated[ModedPlan, held])
+            if self.retrieval_modes
+            else TypeAdapter(Annotated[GraphPlan, held])
         )
 
     def plan(self, question: str) -> PlannerResult:
@@ -163,7 +188,7 @@ class LLMPlanner:
             for example_question, plan in written
             for message in (Message.user(example_question), Message.assistant(plan))
         ]
-        after = f"\n\n{self.hints}" if self.hints else ""
+        after = self._told_besides()
         tokens_left = _PROMPT_TOKENS - estimate_tokens(_TASK + after)
         schema = self._schema.text(
             max(tokens_left, 60), cypher=False, values=self.show_values
@@ -174,6 +199,16 @@ class LLMPlanner:
             Message.user(question),
         ]
 
+    def _told_besides(self) -> str:
+        """Return what the model is told after the task: modes, metapaths and hints."""
+        parts = [_MODES] if self.retrieval_modes else []
+        if self.metapaths:
+            paths = "\n".join(f"- {path}" for path in self.metapaths)
+            parts.append(f"\n\nPaths that most questions follow:\n{paths}")
+        if self.hints:
+            parts.append(f"\n\n{self.hints}")
+        return "".join(parts)
+
     def check(self, plan: GraphPlan) -> GraphPlan:
         """Return a plan that is valid on the graph; raises `InvalidInput` otherwise."""
         return plan.checked(self._schema)
@@ -181,10 +216,10 @@ class LLMPlanner:
     def _planned(self, plan: GraphPlan, usage: Usage, attempts: int) -> PlannerResult:
         details = {"tokens": usage.total_tokens, "replies": attempts}
         doubts = (f"no plan can say: {plan.cannot}",) if plan.cannot else ()
-        if not plan.begins:
-            return PlannerResult(
-                None, problem="; ".join(doubts), details=details, doubts=doubts
-            )
+        skipped = isinstance(plan, ModedPlan) and plan.retrieval_mode == "skip"
+        if skipped or not plan.begins:
+            problem = "; ".join(doubts) or "nothing that a plan says fits the question"
+            return PlannerResult(None, problem=problem, details=details, doubts=doubts)
         return PlannerResult(plan, details=details, doubts=doubts)
 
     def _failed(self, error: Exception) -> PlannerResult:

@@ -58,7 +58,8 @@ class PlanRetriever(Retriever):
         The graph. No view of a database: a plan could read past it.
     linker
         Finds what anchors mean that the planner did not link; made of the store's nodes
-        when first needed.
+        when first needed, by their embeddings too where `documents` has an encoder
+        (section 3.1).
     documents
         An index of whole nodes, which relevance texts are held against: cosines of a
         `DenseIndex`, as in the paper, or any other's scores, as shares of the highest
@@ -108,7 +109,7 @@ class PlanRetriever(Retriever):
     def linker(self) -> Linker:
         """What finds the nodes that anchors mean."""
         if self._linker is None:
-            self._linker = Linker.of_store(self.store)
+            self._linker = _linker_of(self.store, self.documents)
         return self._linker
 
     @property
@@ -454,6 +455,20 @@ class PlanRetriever(Retriever):
                     replace(reason, kind="path", retriever=self.name)
                 )
         return evidence
+
+
+def _linker_of(store: GraphStore, documents: TextIndex | None) -> Linker:
+    """Return a linker of the store's nodes, by name and description with the encoder of
+    an index of whole nodes; by words alone where it has none.
+    """
+    local = None if documents is None else documents.local_index()
+    dense = None if local is None else local.dense_part()
+    if dense is None or dense.encoder is None:
+        return Linker.of_store(store)
+    n_nodes, _ = store.count()
+    if len(dense.table) == n_nodes:
+        return Linker.of_index(dense)
+    return Linker.of_store(store, encoder=dense.encoder)  # it has not all the nodes
 
 
 def _in_doubt(retrieval: Retrieval, planned: PlannerResult) -> Retrieval:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from graphret.columns import TextArray
+from graphret.storage import Bundle, Parts
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=Any)
+
+#: The id of a node, and how it spells a name.
+Bearer: TypeAlias = tuple[str, str]
 
 
 def with_bearers(
@@ -32,3 +40,23 @@ def with_bearers(
         if not bearers:
             del after[key]
     return after
+
+
+def bearers_parts(table: Mapping[str, tuple[Bearer, ...]]) -> Parts:
+    """A table of who bears names, as it is saved."""
+    every = [*chain.from_iterable(table.values())]
+    parts = Parts({"counts": np.fromiter(map(len, table.values()), np.int64)})
+    parts.add_texts("names", TextArray.of(table))
+    parts.add_texts("ids", TextArray.of(id_ for id_, _ in every))
+    parts.add_texts("spelled", TextArray.of(spelled for _, spelled in every))
+    return parts
+
+
+def bearers_of(bundle: Bundle) -> Iterator[tuple[str, tuple[Bearer, ...]]]:
+    """Yield the entries of a table of who bears names that was saved."""
+    names, ids, spelled = (
+        bundle.texts(column).tolist() for column in ("names", "ids", "spelled")
+    )
+    every = zip(ids, spelled, strict=True)
+    for name, count in zip(names, bundle.arrays["counts"].tolist(), strict=True):
+        yield name, tuple(next(every) for _ in range(count))

@@ -38,8 +38,11 @@ class Gazetteer:
 
         Equal names share the position of the first one.
         """
+        return self.add_words(words(name))
+
+    def add_words(self, of_name: Sequence[str]) -> int | None:
+        """Do as `add` with the words of a name, as `graphret.text.words` makes them."""
         position, self._next = self._next, self._next + 1
-        of_name = words(name)
         if not of_name:
             return None
         self._first.add(of_name[0])

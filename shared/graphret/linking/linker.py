@@ -179,6 +179,18 @@ class Linker(CombinedTable):
         )
         return index.limited_to(labels, need_texts=False)
 
+    @classmethod
+    def of_index(cls, documents: DenseIndex) -> Self:
+        """Make a linker of the nodes of an index of embeddings, as it is now: its
+        encoder embeds names, and descriptions are looked up in it.
+        """
+        documents, name_text = copy(documents), NodeText.names()
+        return cls(
+            BM25Index.build(documents.table, text=name_text),
+            dense=DenseIndex.build(documents.table, documents.encoder, text=name_text),
+            documents=documents,
+        )
+
     @property
     def names(self) -> BM25Index:
         """The index over names."""

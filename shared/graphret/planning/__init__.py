@@ -1,6 +1,4 @@
-"""Plans over a graph, and planning without a model: paths that fit the words around the
-names in a question.
-"""
+"""Plans over a graph, and planning without a model by paths that fit the words."""
 
 from graphret.planning.graph_plan import Anchor, GraphPlan, Order, PlanHop, Target
 from graphret.planning.matches import Bindings, PlanMatch

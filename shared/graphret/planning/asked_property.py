@@ -1,5 +1,6 @@
-"""Which property of what it names a question asks for: “What is the tagline of Top
-Gun?” is answered by the film itself, and by nothing around it.
+"""The property that a question asks for of what it names.
+
+“What is the tagline of Top Gun?” is answered by the film, and by nothing around it.
 """
 
 from __future__ import annotations

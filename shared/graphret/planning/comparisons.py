@@ -1,6 +1,4 @@
-"""Numbers and dates in a question as conditions: "over 500", "between 2 and 5", "since
-March 2023", "cheaper than 20".
-"""
+"""Numbers and dates in a question as conditions: "over 500", "since March 2023"."""
 
 from __future__ import annotations
 

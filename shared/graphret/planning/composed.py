@@ -1,6 +1,4 @@
-"""A plan composed of the paths around the names in a question and of what it states of
-properties.
-"""
+"""A plan composed of the paths around names and of the stated properties."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ TARGET = "T"
 
 
 def hops_along(begin: str, path: Sequence[Hop], number: int) -> list[PlanHop]:
-    """Return the hops of a path from a variable to the target, those in between
-    numbered.
-    """
+    """Return the hops of a path to the target, with numbered variables in between."""
     hops, var = list[PlanHop](), begin
     for place, hop in enumerate(path):
         last = place == len(path) - 1
@@ -50,11 +46,13 @@ def hops_along(begin: str, path: Sequence[Hop], number: int) -> list[PlanHop]:
 
 
 def asked_labels(stated: Stated, labels: Collection[str]) -> tuple[str, ...]:
-    """Return the labels that what is asked for may bear: that of its noun; of "who"
-    that of people, those first of which something is stated; none for any.
+    """Return the labels that the target may have; none for any.
+
+    That of its noun; of "who" the labels of people, if possible those that something
+    is stated of.
     """
-    if stated.asked:
-        return (stated.asked,)
+    if stated.asked_label:
+        return (stated.asked_label,)
     spoken = [condition.owner.label for condition in stated.conditions]
     if stated.ranking is not None and stated.ranking.by:
         spoken.append(stated.ranking.label)
@@ -92,9 +90,7 @@ class Composer:
     ranked: str = TARGET
 
     def walk(self, text: str, path: Sequence[Hop], *, negated: bool = False) -> str:
-        """Add a path from what the question calls by a text; return its anchor's
-        variable.
-        """
+        """Add a path from a mention's text; return its anchor's variable."""
         var = f"a{len(self.anchors) + 1}"
         label = path[0].start
         self.anchors.append(Anchor(var=var, text=text or "-", label=label or None))
@@ -129,11 +125,11 @@ class Composer:
             self._leave_out(absent, later)
 
     def _rank(self, ranking: Ranking) -> None:
-        """See to it that there is a variable for what is ranked by."""
+        """Make sure that there is a variable for what is ranked by."""
         self.ranked = self.variable(ranking.label, self._place_of(ranking.label))
 
     def _leave_out(self, label: str, where: list[dict[str, Any]]) -> None:
-        """Add that there must be nothing of a label that satisfies some conditions."""
+        """Add that no node of a label may satisfy some conditions."""
         path = self._path_from(label, self._place_of(label))
         if path is None:
             self.problem = f"no path leads from {label!r} to what is asked for"
@@ -146,8 +142,9 @@ class Composer:
         self.where[var] += [{"label": label}, *where]
 
     def variable(self, label: str, place: tuple[int, int]) -> str:
-        """Return the variable for nodes of a label: the target, one on a path, or a new
-        one with a path to the target; "" where there is none.
+        """Return the variable for nodes of a label; "" without any.
+
+        The target, one on a path, or a new one with a path to the target.
         """
         if label in self.targets and TARGET not in self.label_of:
             self.targets = (label,)
@@ -168,7 +165,7 @@ class Composer:
 
     def _place_of(self, label: str) -> tuple[int, int]:
         """Where the question speaks of a label, or its end."""
-        end = len(self.stated.rest)
+        end = len(self.stated.unread_text)
         return self.stated.nouns.get(label, (end, end))
 
     def _path_from(self, label: str, place: tuple[int, int]) -> Sequence[Hop] | None:
@@ -177,7 +174,7 @@ class Composer:
         if not len(table):
             return None
         start, end = self.stated.nouns.get(label, place)
-        read = readings(self.stated.rest, start, end, frozenset(), self.lexicon)
+        read = readings(self.stated.unread_text, start, end, frozenset(), self.lexicon)
         costs = self.space.costs(read, (label,), table)
         for row in np.argsort(costs, kind="stable").tolist():
             path = self.space.path(table[row])

@@ -47,7 +47,7 @@ def read_conditions(
     ):
         read(words)
     _doubt_times(words)
-    words.stated.rest = words.rest()
+    words.stated.unread_text = words.unread_text()
     return words.stated
 
 

@@ -1,6 +1,4 @@
-"""`GraphPlan`: what a question asks of a graph: anchors, hops between them, and a
-target (GRASP, section 3.1).
-"""
+"""`GraphPlan`: anchors, hops between them and a target (GRASP, section 3.1)."""
 
 from __future__ import annotations
 
@@ -21,6 +19,10 @@ from graphret.planning.plan_check import problems_of
 from graphret.schema import GraphSchema
 
 RiskLevel: TypeAlias = Literal["no_trade", "weak", "normal", "aggressive"]
+#: How much a plan goes by the graph (appendix B.2); ``skip`` is no plan at all.
+RetrievalMode: TypeAlias = Literal[
+    "doc_search", "graph_filter_doc", "graph_expand", "graph_strict", "skip"
+]
 
 #: Most hops, and anchors, of a plan: longer ones are a model's babble, and reach
 #: everything.
@@ -129,8 +131,7 @@ class Target(_Part):
 
 
 class Order(_Part):
-    """By what results are ordered, as in "latest" and "most orders", and how many are
-    wanted.
+    """The order of results, as in "latest", and how many are wanted.
 
     Attributes
     ----------
@@ -221,9 +222,7 @@ class GraphPlan(_Part):
         return labels_by_var
 
     def joined(self, *, negated: bool = False) -> set[str]:
-        """The variables that hops join the target to, and the target; by `negated`
-        ones too.
-        """
+        """The target and the variables joined to it by hops, or by `negated` ones."""
         reached = {self.target.var}
         hops = [hop for hop in self.hops if negated or not hop.negated]
         for hop in hops * len(self.hops):
@@ -244,8 +243,7 @@ class GraphPlan(_Part):
         return any(hop.where for hop in self.hops)
 
     def steps(self, sizes: Mapping[str, int]) -> tuple[str, list[Step]]:
-        """Return the variable to begin with, and the hops in the order in which they
-        are matched.
+        """Return the first variable, and the hops in the order of matching.
 
         The anchor of the fewest nodes is the first (`sizes`); hops between variables
         that are placed come before those to an anchor, and negated ones at the end.
@@ -278,9 +276,7 @@ class GraphPlan(_Part):
         return begin, ordered_hops
 
     def going_on(self, var: str) -> list[Beyond]:
-        """Return the negated hops that go on from a variable at the end of a negated
-        hop, outward.
-        """
+        """Return the negated hops behind the end of a negated hop, outward."""
         joined = self.joined()
         waiting = [hop for hop in self.hops if not joined & {hop.source, hop.to_var}]
         reached, beyond = {var}, list[Beyond]()
@@ -295,8 +291,9 @@ class GraphPlan(_Part):
         return beyond
 
     def checked(self, schema: GraphSchema) -> Self:
-        """Return the plan; an `InvalidInput` says what is wrong with it, in words that
-        a model can act on.
+        """Return the plan if it is valid on a graph.
+
+        The message of the `InvalidInput` is one that a model can act on.
         """
         if problems := [*problems_of(self, schema)]:
             raise InvalidInput(f"plan: {'; '.join(problems)}")
@@ -317,3 +314,41 @@ class GraphPlan(_Part):
         if self.cannot:
             parts.append(f"cannot say: {self.cannot}")
         return f"{'how many ' if self.count else ''}{'; '.join(parts)}"
+
+
+class ModedPlan(GraphPlan):
+    """A plan that says how much it goes by the graph, and is held to that (appendix
+    B.2).
+
+    Attributes
+    ----------
+    retrieval_mode
+        A search by text alone (``doc_search``), a text filtered by the graph
+        (``graph_filter_doc``), what is next to a node that is named
+        (``graph_expand``), or the graph alone (``graph_strict``).
+    """
+
+    retrieval_mode: RetrievalMode
+
+    def checked(self, schema: GraphSchema) -> Self:
+        """Return the plan; an `InvalidInput` says too where it is not what its mode
+        says.
+        """
+        if self.retrieval_mode == "skip":
+            return self
+        if found := self._mode_problem():
+            raise InvalidInput(f"plan: {self.retrieval_mode}: {found}")
+        return super().checked(schema)
+
+    def _mode_problem(self) -> str:
+        """Say where the plan is not what its mode says; "" where it is."""
+        mode, text = self.retrieval_mode, self.target.relevance_text
+        if mode == "doc_search":
+            return "expected no hops in a search by text" if self.hops else ""
+        if not self.hops:
+            return "expected a hop; without one it is doc_search"
+        if mode == "graph_filter_doc" and not text:
+            return "expected a relevance_text; without one it is graph_strict"
+        if mode == "graph_strict" and text:
+            return "expected no relevance_text; with one it is graph_filter_doc"
+        return ""

@@ -1,6 +1,4 @@
-"""The nodes that match a plan, and their scores: set joins over a graph in memory
-(GRASP, section 3.1).
-"""
+"""The nodes that match a plan, by set joins in memory (GRASP, section 3.1)."""
 
 from __future__ import annotations
 
@@ -12,8 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.edges import ranges, row_starts
+from graphret.edges import row_starts
 from graphret.planning.graph_plan import GraphPlan, Order, PlanHop
+from graphret.splice import ranges
 from graphret.stores.memory import Graph
 from graphret.types import Node
 from graphret.where import Where
@@ -29,9 +28,9 @@ _Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class PlanMatch:
-    """A node that a plan's target may be, and its anchor score: the sum of the cosines
-    of the nodes that the anchors stand for, where several paths lead to it that of the
-    best; and how many paths there are.
+    """A node that matches a plan's target, its anchor score, and its number of paths.
+
+    The score is the sum of the anchors' cosines, of several paths the best.
     """
 
     id: str
@@ -42,8 +41,9 @@ class PlanMatch:
 def match_in_memory(
     plan: GraphPlan, graph: Graph, bindings: Bindings, limit: int
 ) -> list[PlanMatch]:
-    """Return what a plan finds in a graph, as `find_matches` does; two variables may
-    stand for one node.
+    """Return what a plan finds in a graph, as `find_matches` does.
+
+    Two variables may stand for one node.
 
     Variables that nothing more is asked of are forgotten as soon as may be, and of rows
     that are alike then the best is kept, so that what is held grows with the nodes and
@@ -69,9 +69,7 @@ def match_in_memory(
 def ordered(
     order: Order, matches: Sequence[PlanMatch], measures: Mapping[str, Any]
 ) -> list[PlanMatch]:
-    """Return matches by what their order measures of each, as many as it wants:
-    numbers, then texts, then the others.
-    """
+    """Return the first matches by the plan's order: numbers, texts, then others."""
     values: list[Any] = [measures.get(match.id) for match in matches]
     ranking: list[int] = []
     for kind in ((int, float), str):
@@ -126,9 +124,7 @@ def direction_from(hop: PlanHop, var: str) -> str:
 
 
 class _Join:
-    """Rows of the variables joined so far, with the best score of each row and how many
-    paths it stands for.
-    """
+    """Rows of the variables joined so far, with best scores and numbers of paths."""
 
     def __init__(self, plan: GraphPlan, graph: Graph, bindings: Bindings) -> None:
         self.plan, self.graph = plan, graph
@@ -179,9 +175,7 @@ class _Join:
     def targets(
         self,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return the positions of the target's nodes, distinct, their scores and
-        paths.
-        """
+        """Return the positions of the distinct targets, their scores and paths."""
         target = self.plan.target.var
         columns, scores, paths = self.columns, self.scores, self.paths
         self._forget({target})
@@ -211,9 +205,7 @@ class _Join:
         self.paths = np.ones(len(self.scores))
 
     def _pairs(self, hop: PlanHop, begin: str, positions: NDArray[np.int64]) -> _Pairs:
-        """The pairs that a hop joins, from nodes that `begin` stands for to the other
-        variable's, distinct.
-        """
+        """The distinct pairs of nodes that a hop joins, from those of one end."""
         edges = self.graph.edges
         codes = [code for code, name in enumerate(edges.relations) if name in hop.rel]
         incident, row = edges.incident_each(positions, direction_from(hop, begin))
@@ -257,9 +249,7 @@ class _Join:
         )
 
     def _between(self, hop: PlanHop, near: str, far: str) -> _Pairs:
-        """The pairs of a hop from a variable that has rows, by whichever of its ends
-        reads fewer edges.
-        """
+        """The pairs of a hop, read from the end that has fewer edges."""
         near_nodes = np.unique(self.columns[near])
         far_nodes = self.columns.get(far, self.bound.get(far, (None,))[0])
         if far_nodes is None:
@@ -291,9 +281,7 @@ class _Join:
             )
 
     def _select(self, hop: PlanHop, near: str, far: str) -> None:
-        """Keep the rows that a hop joins with its other end, or those that a negated
-        one does not.
-        """
+        """Keep the rows that a hop joins, or, if negated, those that it does not."""
         if hop.negated:
             self._narrow(far)
         near_ends, far_ends = self._between(hop, near, far)
@@ -312,9 +300,7 @@ class _Join:
         self.scores, self.paths = self.scores[selected], self.paths[selected]
 
     def _narrow(self, var: str) -> None:
-        """Leave to the end of a negated hop the nodes from which those go on that
-        follow it.
-        """
+        """Limit the end of a negated hop to nodes from which the next hops go on."""
         for hop, near, far in reversed(self.plan.going_on(var)):
             far_nodes = (
                 self.bound[far][0] if far in self.bound else self._in_domain(far)
@@ -333,9 +319,7 @@ class _Join:
         return np.arange(n) if mask is None else np.flatnonzero(mask)
 
     def _forget(self, needed: set[str]) -> None:
-        """Leave out the variables that nothing more is asked of; of rows that are alike
-        keep the best, for all.
-        """
+        """Drop the variables that are no longer needed, and merge equal rows."""
         kept_vars = [var for var in self.columns if var in needed]
         if 1 < len(kept_vars) == len(self.columns):
             return

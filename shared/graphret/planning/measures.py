@@ -1,6 +1,4 @@
-"""Words for comparing: which operator they mean, which property they are about, and
-which end of it they ask for. General English as tables, no data set's.
-"""
+"""Tables of general English for comparing: operators, measures and ends of a scale."""
 
 from __future__ import annotations
 
@@ -145,8 +143,7 @@ class Degree(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def degree_of(word: str) -> Degree | None:
-    """Return what an adjective says, in any of its three degrees; `None` for no
-    adjective of a table.
+    """Return what an adjective in any degree says; `None` for unknown ones.
 
     Examples
     --------
@@ -206,9 +203,7 @@ _COUNTS = [phrase for phrase, _ in phrases_of({"": COUNTS})]
 
 
 def operator_before(words: Sequence[str]) -> tuple[str, int]:
-    """Return the operator that the end of some words means, and how many of them say
-    it; "" for none.
-    """
+    """Return the operator at the end of some words, and its length; "" for none."""
     for phrase, operator in _BEFORE:
         if tuple(words[-len(phrase) :]) == phrase:
             return operator, len(phrase)
@@ -216,9 +211,7 @@ def operator_before(words: Sequence[str]) -> tuple[str, int]:
 
 
 def operator_behind(words: Sequence[str]) -> tuple[str, int]:
-    """Return the operator that the begin of some words means, as `operator_before`
-    does.
-    """
+    """Return the operator at the beginning of some words, as `operator_before` does."""
     for phrase, operator in _BEHIND:
         if tuple(words[: len(phrase)]) == phrase:
             return operator, len(phrase)

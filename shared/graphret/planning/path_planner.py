@@ -1,6 +1,4 @@
-"""`PathPlanner`: plans without a model, from the relation paths that exist around the
-names in a question.
-"""
+"""`PathPlanner`: plans without a model, from the paths around a question's names."""
 
 from __future__ import annotations
 
@@ -57,9 +55,7 @@ TRUST, CLEAR = (0.6, 1.2, 2.0), 0.04
 
 @dataclass(frozen=True, slots=True)
 class LinkedMention:
-    """A name in a question, and the nodes that it may mean with their scores, the best
-    first.
-    """
+    """A name in a question, and the nodes that it may mean, best first."""
 
     start: int
     end: int
@@ -75,8 +71,9 @@ class PathCandidate(NamedTuple):
 
 
 class MentionSubgraph:
-    """What is around the nodes of a mention, not by way of any that the question names:
-    `ends` of a path.
+    """The graph around a mention's nodes: the `ends` of each path.
+
+    Paths do not pass any other node that the question names.
     """
 
     def __init__(
@@ -108,8 +105,9 @@ _Walks: TypeAlias = "list[tuple[MentionPaths, PathCandidate]]"
 def linked_mentions(
     spans: Sequence[MentionSpan], lexicon: Lexicon
 ) -> list[LinkedMention]:
-    """Return the names to start from, the longest first; those of words for relations
-    if there are no others.
+    """Return the longest names to start from.
+
+    Names that are words for relations only count if there are no others.
     """
     telling = [
         span
@@ -129,9 +127,7 @@ def linked_mentions(
 
 
 def mentions_among(question: str, names_by_id: Mapping[str, str]) -> list[MentionSpan]:
-    """Return the names in a question that some nodes bear, whose names are
-    given by id.
-    """
+    """Return the mentions in a question of nodes whose names are given by id."""
     name_index = NameIndex(
         (node_id, name, None) for node_id, name in names_by_id.items()
     )
@@ -141,8 +137,9 @@ def mentions_among(question: str, names_by_id: Mapping[str, str]) -> list[Mentio
 
 
 class PathPlanner:
-    """Plans questions without a model (the place of GRASP's planner, section 3.1, and
-    of SPARK's and GraphRAFT's).
+    """Plans questions without a model, in place of a model's plans.
+
+    It replaces GRASP's planner (section 3.1), and those of SPARK and GraphRAFT.
 
     It spots the names in a question and links them, goes through the kinds of paths of
     up to three hops around them, reads the question's words outward from each name,
@@ -213,8 +210,9 @@ class PathPlanner:
         )
 
     def plan(self, question: str) -> PlannerResult:
-        """Return the plan of a question, its anchors linked; without one where no name,
-        or no path around it, is found.
+        """Return the plan of a question with its anchors linked.
+
+        Without one where no name, or no path around it, is found.
 
         The level of risk follows what the plan costs (words left unread, hops that no
         word names, an end of another kind than asked for) and whether another reading
@@ -278,12 +276,14 @@ class PathPlanner:
         return PlannerResult(plan, bindings, details=_details(cost, around))
 
     def _stated_plan(
-        self, stated: Stated, named: Sequence[LinkedMention]
+        self, stated: Stated, mentions: Sequence[LinkedMention]
     ) -> PlannerResult:
         """Return the plan of what a question states, around the names in it."""
         absence = stated.absence
         absent = [
-            one for one in named if absence is not None and one.start > absence.start
+            mention
+            for mention in mentions
+            if absence is not None and mention.start > absence.start
         ]
         composer = Composer(
             self.space,
@@ -292,22 +292,26 @@ class PathPlanner:
             asked_labels(stated, self.space.labels),
         )
         around = self._around_each(
-            stated.rest, [one for one in named if one not in absent], composer.targets
+            stated.unread_text,
+            [mention for mention in mentions if mention not in absent],
+            composer.targets,
         )
         cost, walks = next(self._ways(around), (0.0, [])) if around else (0.0, [])
         if around and not walks:
             problem = "the question names nothing that leads to what it asks for"
             return PlannerResult(None, problem=problem)
         bindings = {
-            composer.walk(one.mention.text, best.path): one.mention.nodes
-            for one, best in walks
+            composer.walk(
+                mention_paths.mention.text, best.path
+            ): mention_paths.mention.nodes
+            for mention_paths, best in walks
         }
-        without = self._around_each(stated.rest, absent, composer.targets)
-        for one in without:
-            if one.candidates:
-                path = one.candidates[0].path
-                var = composer.walk(one.mention.text, path, negated=True)
-                bindings[var] = one.mention.nodes
+        without = self._around_each(stated.unread_text, absent, composer.targets)
+        for mention_paths in without:
+            if mention_paths.candidates:
+                path = mention_paths.candidates[0].path
+                var = composer.walk(mention_paths.mention.text, path, negated=True)
+                bindings[var] = mention_paths.mention.nodes
         composer.state()
         if not composer.says_anything:
             problem = "what the question states leads to nothing that it asks for"
@@ -315,16 +319,14 @@ class PathPlanner:
         if composer.problem:
             return PlannerResult(None, problem=composer.problem)
         risk = self._risk(cost, walks) if walks else LEVELS[1]
-        about = self._left_over(stated.rest, [*around, *without])
+        about = self._left_over(stated.unread_text, [*around, *without])
         plan = composer.plan(about, LEVELS[-1] if stated.doubts else risk)
         return PlannerResult(plan, bindings, details=_details(cost, around))
 
     def _around_each(
         self, text: str, mentions: Sequence[LinkedMention], targets: Collection[str]
     ) -> list[MentionPaths]:
-        """Return the paths around some names that lead to labels, any where there are
-        none.
-        """
+        """Return the paths around names to some labels, or to any."""
         return [
             mention_paths._replace(
                 candidates=[
@@ -339,8 +341,9 @@ class PathPlanner:
     def _share_read(
         self, question: str, stated: Stated, planned: PlannerResult
     ) -> float:
-        """Return the share of the words that tell something which a plan heeds, common
-        words counted by half; half of it where the plan is not to be trusted.
+        """Return the share of the telling words that a plan heeds.
+
+        Common words count by half. It is halved where the plan is not to be trusted.
         """
         bound = [anchor.text for anchor in planned.plan.anchors] if planned.plan else []
         anchor_words = {word for text in bound for word in words(text)}
@@ -348,7 +351,7 @@ class PathPlanner:
         for word, start, end in tokenize(question):
             if word in IDLE:
                 continue
-            heeded = not stated.rest[start:end].strip() or word in anchor_words
+            heeded = not stated.unread_text[start:end].strip() or word in anchor_words
             if heeded or self.space.word(word).known:
                 read += 1.0
             elif word not in FUNCTION_WORDS:
@@ -377,8 +380,9 @@ class PathPlanner:
     def property_plan(
         self, question: str, mentions: Sequence[LinkedMention]
     ) -> PlannerResult | None:
-        """Return the plan whose answer is what a question names, where it asks for a
-        property of that; `None` where it asks for something else.
+        """Return the plan whose answer is the node that a question names.
+
+        `None` where it does not ask for a property of that node.
         """
         for mention in mentions[:1]:
             nodes = [node for node in self.store.get(list(mention.nodes)) if node]
@@ -404,9 +408,7 @@ class PathPlanner:
         return None
 
     def mentions(self, question: str) -> list[LinkedMention]:
-        """Return the names in a question with the nodes that they may mean, the longest
-        first.
-        """
+        """Return the names in a question with their possible nodes, longest first."""
         return self._mentioned(question, self._find_mentions(question))
 
     def _mentioned(
@@ -476,9 +478,7 @@ class PathPlanner:
         )
 
     def _ways(self, around: Sequence[MentionPaths]) -> Iterator[tuple[float, _Walks]]:
-        """The ways to follow paths around the names, or some of them, to the same
-        nodes, and what each costs.
-        """
+        """The ways to follow paths around names to common nodes, with their costs."""
         options: list[list[tuple[float, MentionPaths, PathCandidate | None]]] = []
         for mention_paths in around:
             ends = mention_paths.grounded.ends
@@ -514,9 +514,7 @@ class PathPlanner:
 
     @staticmethod
     def _risk(cost: float, walks: _Walks) -> RiskLevel:
-        """How far a plan is to be trusted: by its cost, and a single path less where
-        another fits as well or better.
-        """
+        """How far a plan is to be trusted, by its cost and by rival paths."""
         (mention_paths, best), *more = walks
         near = [
             other
@@ -530,9 +528,7 @@ class PathPlanner:
         return LEVELS[min(sum(cost > most for most in TRUST) + 2 * close, len(TRUST))]
 
     def _detour(self, mention_paths: MentionPaths) -> list[PathCandidate]:
-        """Where the last edge of the best path is missing: the same of what shares most
-        with what lacks it.
-        """
+        """The best path around a missing last edge, by way of similar nodes."""
         best = mention_paths.candidates[0]
         *begin, last = best.path
         paths = [
@@ -546,9 +542,7 @@ class PathPlanner:
         return [PathCandidate(best.cost + DETOUR, min(detours)[1])] if detours else []
 
     def _left_over(self, question: str, around: Sequence[MentionPaths]) -> str:
-        """What the question says besides names, relations and kinds: what the text of
-        an answer should be about.
-        """
+        """The words besides names, relations and kinds: what an answer is about."""
         places = [
             (mention_paths.mention.start, mention_paths.mention.end)
             for mention_paths in around
@@ -578,9 +572,7 @@ def plan_of(
     about: str = "",
     risk: RiskLevel = "normal",
 ) -> GraphPlan:
-    """Return the plan of paths, each from what the question calls by a text, that meet
-    in one target.
-    """
+    """Return the plan of paths from mentions' texts that meet in one target."""
     anchors, hops = list[Anchor](), list[PlanHop]()
     for number, (text, path) in enumerate(walks, 1):
         var = f"a{number}"

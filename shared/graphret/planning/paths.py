@@ -1,6 +1,4 @@
-"""The kinds of paths that a graph has, and how well each fits the words around
-a name.
-"""
+"""The kinds of paths in a graph, and how well each fits the words around a name."""
 
 from __future__ import annotations
 
@@ -51,8 +49,9 @@ _Hops: TypeAlias = NDArray[np.int64]
 
 
 class _WordKinship(NamedTuple):
-    """How near a word is to each relation and label; whether it names a relation, or
-    anything, known, or any person.
+    """How near a word is to each relation and label.
+
+    Also whether it names a relation, anything known, or any person.
     """
 
     relations: _Floats
@@ -161,8 +160,9 @@ class PathSpace:
         )
 
     def _table(self, labels: tuple[str, ...]) -> _Hops:
-        """The paths from nodes of these labels: the numbers of their hops, -1 where one
-        is shorter, ``(paths, 3)``.
+        """The paths from nodes of some labels, as hop numbers, ``(paths, 3)``.
+
+        -1 where a path is shorter.
         """
         begin = (
             i
@@ -190,9 +190,7 @@ class PathSpace:
     def costs(
         self, read: Sequence[QuestionReading], labels: Sequence[str], hops: _Hops
     ) -> _Floats:
-        """Return what each path of a table costs under the reading that fits it best,
-        ``(paths,)``.
-        """
+        """Return the cost of each path of a table under its best reading."""
         return np.asarray(
             np.min(
                 [_PathCosts(self, reading, labels, hops).costs() for reading in read],
@@ -202,9 +200,7 @@ class PathSpace:
 
 
 class _PathCosts:
-    """What the paths of a table cost under one reading of a question, from a node of
-    some labels.
-    """
+    """The costs of a table's paths under one reading of a question."""
 
     def __init__(
         self,
@@ -224,13 +220,13 @@ class _PathCosts:
         )
         self.words = [space.word(cue) for cue in reading.cues]
         # of "who are the directors" the noun, if it is known or may come to be
-        noun_kinships = [(noun, space.word(noun)) for noun in reading.asked]
+        noun_kinships = [(noun, space.word(noun)) for noun in reading.asked_nouns]
         nouns = [
             noun
             for noun, word in noun_kinships
             if not word.anyone and (word.known or space.unknown.any())
         ]
-        self.asked = nouns or reading.asked
+        self.asked_nouns = nouns or reading.asked_nouns
         self.answers = self._answers()
 
     def costs(self) -> _Floats:
@@ -244,10 +240,10 @@ class _PathCosts:
             cost += _BACK * self.turns.sum(axis=1)
         else:
             cost += _ALONE * ~(self.turns.any(axis=1) | unknown[self.last])
-        if self.asked and any(space.labels):
+        if self.asked_nouns and any(space.labels):
             right = self.answers | (
                 space.person[space.label_of]
-                & any(space.word(word).anyone for word in self.asked)
+                & any(space.word(word).anyone for word in self.asked_nouns)
             )
             wrong = _WRONG_END if right[~unknown].any() else _UNKNOWN_END
             cost += wrong * ~(right | unknown)[self.last]
@@ -257,7 +253,7 @@ class _PathCosts:
         """Of which hops the end is of the kind that a noun asks for."""
         space = self.space
         answering = np.zeros(len(space.hops), dtype=bool)
-        for word in self.asked:
+        for word in self.asked_nouns:
             kinship = space.word(word)
             if kinship.anyone:
                 continue
@@ -344,7 +340,7 @@ class _PathCosts:
         cost = np.where(self.turns[:, place], back, _UNNAMED)
         answer_costs = np.full(len(space.relations), _UNNAMED_ASKED)
         for word in map(
-            space.word, self.asked
+            space.word, self.asked_nouns
         ):  # what is no label may be a verb: "which papers cite"
             answer_costs[word.relations > 0] = (
                 0.0 if word.labels.any() else _UNNAMED_ASKED / 2

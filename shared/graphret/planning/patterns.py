@@ -1,6 +1,4 @@
-"""Paths from named nodes as patterns of Cypher, for people and models to read and
-write.
-"""
+"""Paths from named nodes as patterns of Cypher, to be read and written."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ _VARIABLE = re.compile(r"([(\[])\w+(?=:)")
 
 
 class Hop(NamedTuple):
-    """A relation followed in one direction, from nodes of a label to nodes of a
-    label.
-    """
+    """A relation followed in one direction between nodes of two labels."""
 
     relation: str
     outgoing: bool
@@ -38,8 +34,7 @@ def pattern_of(
     hops: Collection[Hop],
     name_condition: Callable[[str, str], str] | None = None,
 ) -> str:
-    """Return paths from named nodes that meet in one target as a pattern of Cypher, as
-    figure 2 of the paper has it.
+    """Return paths that meet in one target as a Cypher pattern (figure 2 of the paper).
 
     A name is a string of JSON, so that nothing in it ends it. A direction is written
     where `hops`, those of the graph, have the relation both ways between the two
@@ -103,8 +98,9 @@ def cypher_name(name: str) -> str:
 
 
 def bare_pattern(text: str) -> str:
-    """Return a pattern, or a query of one, with no variables but ``T`` for the target:
-    what a model has to write.
+    """Return a pattern, or a query's, with no variable but ``T`` for the target.
+
+    This is what a model has to write.
 
     Examples
     --------

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 
 def problems_of(plan: GraphPlan, schema: GraphSchema) -> Iterator[str]:
-    """Say what is wrong with a plan: names that the graph does not have, variables that
-    nothing joins, conditions that are none.
-    """
+    """Say what is wrong with a plan: unknown names, unjoined variables, conditions."""
     if not plan.begins and not plan.cannot:
         yield (
             "there is neither an anchor, a condition, an order, a negated hop, a count"
@@ -42,9 +40,7 @@ def problems_of(plan: GraphPlan, schema: GraphSchema) -> Iterator[str]:
 def _variable_problems(
     plan: GraphPlan, labels: Mapping[str, list[str]]
 ) -> Iterator[str]:
-    """Say which variables nothing joins to the target, and which conditions are
-    none.
-    """
+    """Say which variables are not joined to the target; check the conditions."""
     target = plan.target.var
     for var in sorted(labels.keys() - plan.joined(negated=True)):
         yield f"the variable {var!r} is not joined to the target {target!r} by hops"
@@ -69,9 +65,7 @@ def _condition_problems(condition: Mapping[str, Any]) -> Iterator[str]:
 def _hop_problems(
     hop: PlanHop, labels: Mapping[str, list[str]], schema: GraphSchema
 ) -> Iterator[str]:
-    """Say which relations of a hop the graph does not have, between these labels or
-    with these properties.
-    """
+    """Say which relations or properties of a hop the graph lacks between its labels."""
     yield from _condition_problems(hop.where)
     for relation in hop.rel:
         joins = [

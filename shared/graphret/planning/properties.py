@@ -1,6 +1,4 @@
-"""The properties that a question may set conditions on: of what kind their values are,
-which words name them, and the values that a question may say.
-"""
+"""The properties that a question may set conditions on, their kinds and values."""
 
 from __future__ import annotations
 
@@ -117,9 +115,7 @@ class Properties:
 
 
 def kind_of(property_schema: PropertySchema) -> Kind | None:
-    """Return of what kind the values of a property are; `None` for one that no question
-    is compared with.
-    """
+    """Return the kind of a property's values; `None` if no question compares them."""
     examples = [value for value in property_schema.examples if value is not None]
     if property_schema.type == "BOOLEAN":
         return "boolean"

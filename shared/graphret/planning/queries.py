@@ -92,8 +92,10 @@ def _best_first(match: PlanMatch) -> tuple[float, int, str]:
 def _ordered(
     order: Order, rows: Sequence[Sequence[Any]], store: GraphStore
 ) -> list[PlanMatch]:
-    """Return what rows of an ordered plan find: each has a target's id, score and
-    paths, and the id of a node whose property counts, or the number of nodes.
+    """Return the matches in the rows of an ordered plan.
+
+    A row has the target's id, score and paths, and what it is ordered by: an id or a
+    number.
     """
     scores: dict[str, float] = {}
     paths: Counter[str] = Counter()
@@ -186,8 +188,9 @@ class _Compiler:
         return "\n".join(self.clauses), self.parameters
 
     def _match(self, var: str, hop: PlanHop | None) -> None:
-        """Match a variable, as the end of a hop or by itself; of an anchor its
-        bindings, whose cosines are added.
+        """Match a variable, as the end of a hop or by itself.
+
+        An anchor is matched with its bindings, whose cosines are added.
         """
         pattern, conditions = self._node(var)
         if hop is not None:
@@ -234,9 +237,7 @@ class _Compiler:
         return f"{self.store.id_in_cypher(name)} IN ${name}_ids"
 
     def _pattern(self, hop: PlanHop, far: str, node: str) -> str:
-        """The pattern of a hop from a variable that is matched to the other, whose node
-        is written as given.
-        """
+        """The pattern of a hop from a matched variable to another's node."""
         near = hop.source if far == hop.to_var else hop.to_var
         cypher_names = self.schema.cypher_relations
         types = "|".join(

@@ -1,6 +1,4 @@
-"""What a question says: parts that may be names, and around a name the words that lead
-on and the thing asked for.
-"""
+"""The parts of a question: possible names, the words around them, what is asked for."""
 
 from __future__ import annotations
 
@@ -47,28 +45,27 @@ IDLE = (
 
 @dataclass(frozen=True, slots=True)
 class QuestionReading:
-    """One way to read a question outward from a name: the words that may lead on, the
-    nearest first.
+    """One way to read a question outward from a name, the nearest words first.
 
-    `asked` are words for the kind of thing that is asked for. `together` says that
-    something is shared, so that a relation may be followed there and back; `among` that
-    there are other names, to which some of the words belong. `forward` are the words
-    that what is nearer does, as in "cited by X" and "does X cite"; else it is done to
-    it.
+    `asked_nouns` are words for the kind of thing that is asked for. `together` says
+    that something is shared, so that a relation may be followed there and back; `among`
+    that there are other names, to which some of the words belong. `forward` are the
+    words that what is nearer does, as in "cited by X" and "does X cite"; else it is
+    done to it.
     """
 
     cues: tuple[str, ...]
-    asked: tuple[str, ...] = ()
+    asked_nouns: tuple[str, ...] = ()
     together: bool = False
     among: bool = False
     forward: frozenset[str] = frozenset()
 
 
 def spans(question: str, lexicon: Lexicon) -> list[str]:
-    """Return the parts of a question that may be names, the likeliest first: what is
-    marked as such, what stands in capitals, the runs of words that are not everyday
-    ones, or at least none of those that name relations, and symbols between white space
-    ("who acted in $?").
+    """Return the parts of a question that may be names, the likeliest first.
+
+    Marked text, words in capitals, runs of uncommon words, without any of these runs of
+    words that name no relation, and symbols between white space ("who acted in $?").
     """
 
     def capital(token: Token) -> bool:
@@ -104,9 +101,7 @@ def spans(question: str, lexicon: Lexicon) -> list[str]:
 def _runs(
     question: str, tells: Callable[[Token], bool], between: Collection[str] = ()
 ) -> list[str]:
-    """From the first to the last word of each run that tells something, the longest
-    first; small words in between.
-    """
+    """The runs of telling words, with small words in between, the longest first."""
     runs: list[tuple[int, int]] = []
     goes_on = False
     for token in tokenize(question):
@@ -121,8 +116,9 @@ def _runs(
 
 
 def place_of(question: str, name: str) -> tuple[int, int, float]:
-    """Return where a question says a name, or most words of it, and which share of
-    them.
+    """Return where a question says a name, and which share of its words.
+
+    Most of the words of the name are enough.
     """
     tokens, name_stems = (
         tokenize(question),
@@ -152,8 +148,9 @@ def readings(
     other_names: frozenset[tuple[int, int]],
     lexicon: Lexicon,
 ) -> tuple[QuestionReading, ...]:
-    """Return the ways to read a question outward from the name at
-    ``question[start:end]``, other names passed over.
+    """Return the ways to read a question outward from ``question[start:end]``.
+
+    Other names are passed over.
 
     Words before the name are read from right to left ("the director of Kismet"), those
     behind it after them ("… were released when"), or before them, if one follows the
@@ -216,8 +213,9 @@ def _answer_words(
 
 
 def noun_asked(question: str) -> list[str]:
-    """Return the words of the noun that a question asks for by its first word that
-    asks: "contact" in "who is the contact at X".
+    """Return the words of the noun that a question asks for.
+
+    That is "contact" in "who is the contact at X".
     """
     tokens = tokenize(question)
     place = next(iter(_asking_places(tokens)), None)

@@ -1,6 +1,4 @@
-"""The words of a question while it is read: which name labels, which were read, and
-which property those around a value mean.
-"""
+"""The words of a question while it is read, and which properties they mean."""
 
 from __future__ import annotations
 
@@ -24,8 +22,9 @@ _WHO, _BE = (["who"], ["whom"]), (["is"], ["are"], ["was"], ["were"])
 
 
 class GraphWords(NamedTuple):
-    """The words of a graph: its properties, labels and relations, as ``(source,
-    relation, target)``, and which words name which.
+    """The words of a graph: its properties, labels and relations.
+
+    `relations` are ``(source, relation, target)``.
     """
 
     properties: Properties
@@ -39,8 +38,9 @@ class GraphWords(NamedTuple):
         return [label for kinship, label in sorted(near) if kinship < 0]
 
     def goes_with(self, word: str, asked_label: str) -> str:
-        """The label of what goes with nodes of another by a word: one that it names, or
-        to which a relation leads that it names; "" for none.
+        """The label that a word joins to nodes of another label; "" for none.
+
+        It names that label, or a relation that leads to it.
         """
         for label in self.labels_of(word):
             if label != asked_label:
@@ -108,7 +108,7 @@ class QuestionWords:
         }
         self.used: set[int] = set()
         self.stated = Stated(
-            asked=self._asked_label(), asks_who=self.words[:1] == ["who"]
+            asked_label=self._asked_label(), asks_who=self.words[:1] == ["who"]
         )
         for place in sorted(self.nouns, reverse=True):
             self.stated.nouns[self.nouns[place]] = self.tokens[place][1:]
@@ -143,10 +143,10 @@ class QuestionWords:
     def hint(self, label: str, place: int) -> float:
         """How much says that a label is meant at a place."""
         hint = _NEAREST * (label == self.nearest_noun(place))
-        hint += _ASKED * (label == self.stated.asked) + _NAMED * (
+        hint += _ASKED * (label == self.stated.asked_label) + _NAMED * (
             label in self.named_labels
         )
-        if self.stated.asks_who and not self.stated.asked:
+        if self.stated.asks_who and not self.stated.asked_label:
             hint += _ASKED * is_person(label)
         return hint
 
@@ -171,17 +171,13 @@ class QuestionWords:
         return Choice(score, owner, tuple(naming))
 
     def state(self, owner: Property, test: Test, first: int, last: int) -> None:
-        """Note a condition that the words from one place to another say, and that they
-        were read.
-        """
+        """Add a condition that some words state, and note that these were read."""
         start, end = self.tokens[first][1], self.tokens[last][2]
         self.stated.conditions.append(Condition(owner, test, first, start, end))
         self.used.update(range(first, last + 1))
 
     def read_names_of(self, choice: Choice) -> None:
-        """Note that the words that name a property were read, but for nouns, which say
-        more.
-        """
+        """Note that the words for a property were read, except nouns."""
         self.used.update(place for place in choice.words if place not in self.nouns)
 
     def doubt(self, reason: str) -> None:
@@ -190,10 +186,10 @@ class QuestionWords:
         A question that speaks neither of a kind of nodes nor of one of them is for the
         text to answer, whatever it says.
         """
-        if self.stated.asked or self.names:
+        if self.stated.asked_label or self.names:
             self.stated.doubts.append(reason)
 
-    def rest(self) -> str:
+    def unread_text(self) -> str:
         """The question with the words that were read as spaces."""
         characters = list(self.question)
         for place in self.used:

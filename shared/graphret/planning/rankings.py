@@ -58,9 +58,7 @@ def _ranking(words: QuestionWords, place: int) -> Ranking | None:
 
 
 def _degree(words: QuestionWords, place: int) -> tuple[Degree, int]:
-    """What a superlative of one word or two, "most expensive", says, and its last
-    word.
-    """
+    """The degree of a superlative of one or two words, and its last word."""
     word = words.word(place)
     adjective = degree_of(word) or Degree(True, {})
     following = degree_of(words.word(place + 1)) if word in ("most", "least") else None
@@ -83,8 +81,9 @@ def _by_property(
 
 
 def _orderable(words: QuestionWords, degree: Degree) -> dict[Property, bool]:
-    """The properties whose order may be meant, with whether the highest values are: the
-    oldest has a high age and an early date of birth.
+    """The properties that may be meant, and whether the highest values are.
+
+    The oldest has a high age and an early date of birth.
     """
     owners = words.graph.properties.of_kinds("number", "year", "date")
     if degree.bare:
@@ -125,10 +124,8 @@ def _chosen(
 
 
 def _by_number(words: QuestionWords, degree: Degree, place: int) -> Ranking | None:
-    """The order of how many nodes of a label go with a result: "the most orders",
-    "ordered most often".
-    """
-    asked_label = words.stated.asked
+    """The order by the number of a label's nodes: "the most orders"."""
+    asked_label = words.stated.asked_label
     ahead = range(place + 1, place + 1 + _COUNTED_BEHIND)
     before = range(place - 1, place - 1 - _COUNTED_BEFORE, -1)
     for at in [*ahead, *before]:

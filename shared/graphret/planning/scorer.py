@@ -1,6 +1,4 @@
-"""`PathScorer`: which path a question means, weighed on questions and answers
-(GraphRAFT ranks paths likewise).
-"""
+"""`PathScorer`: learned weights for which path a question means."""
 
 from __future__ import annotations
 
@@ -37,8 +35,7 @@ def masked(question: str, places: Iterable[tuple[int, int]]) -> list[str]:
 
 
 class PathScorer:
-    """What paths cost: how ill they fit, how much they find, and what the words of a
-    question say, linear in all three.
+    """Path costs, linear in the misfit, the number of results and a question's words.
 
     A weight for each word, and two words in a row, with each part of a path: the whole,
     a hop at its place from either end, its labels and its length.
@@ -63,9 +60,7 @@ class PathScorer:
         self.facts = np.asarray(facts, dtype=np.float64)
 
     def parts_of(self, paths: Sequence[tuple[Hop, ...]]) -> sp.csr_array:
-        """Return what each path consists of, ``(paths, parts)``, which `costs`
-        takes.
-        """
+        """Return what each path consists of for `costs`, ``(paths, parts)``."""
         listed = [
             [self._parts[part] for part in parts_of_path(path) if part in self._parts]
             for path in paths
@@ -75,17 +70,16 @@ class PathScorer:
     def costs(
         self, words: Sequence[str], parts: sp.csr_array, facts: _Floats
     ) -> _Floats:
-        """Return what each path costs, the least for the best, in units of how ill one
-        fits; ``(paths,)``.
-        """
+        """Return the cost of each path, in units of its misfit; ``(paths,)``."""
         costs = facts @ self.facts
         if len(self._parts):
             costs = costs - parts @ (self.rows([words]) @ self.weights)[0]
         return np.asarray(costs / max(self.facts[0], 1e-3), dtype=np.float64)
 
     def rows(self, texts: Sequence[Sequence[str]]) -> sp.csr_array:
-        """The words of each text, of weight 1 together, and 1 for any text; ``(texts,
-        words + 1)``.
+        """The words of each text with equal weights, and a 1.
+
+        ``(texts, words + 1)``.
         """
         listed = [
             [self._words[word] for word in sorted(counted(text)) if word in self._words]
@@ -133,9 +127,7 @@ def counted(words: Sequence[str]) -> set[str]:
 
 
 def parts_of_path(path: Sequence[Hop]) -> list[str]:
-    """What a path consists of: the whole, each hop at its place from either end, its
-    ends and its length.
-    """
+    """The parts of a path: the whole, its hops by place, its ends and its length."""
     steps = [f"{hop}{hop.label}" for hop in path]
     places = [
         part

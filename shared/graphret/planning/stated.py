@@ -1,6 +1,4 @@
-"""What a question states of properties: conditions, an order, what must not be there,
-and what of that nothing in the graph can answer.
-"""
+"""What a question states: conditions, an order, absences and unanswerable parts."""
 
 from __future__ import annotations
 
@@ -58,8 +56,9 @@ class Ranking(NamedTuple):
 
 
 class Absence(NamedTuple):
-    """That nothing of a label, or of what the question names behind a place, may go
-    with a result; `label` is "" where a name says of what.
+    """That nothing of a label, or of the names behind a place, may go with a result.
+
+    `label` is "" where a name says of what.
     """
 
     label: str
@@ -72,7 +71,7 @@ class Stated:
 
     Parameters
     ----------
-    asked
+    asked_label
         The label of what is asked for, "" where no word says it.
     asks_who
         Whether it asks for people by "who" alone.
@@ -82,12 +81,12 @@ class Stated:
         What it asks that no condition, order or node of the graph can answer, in words.
     nouns
         Where it first speaks of each label, in characters.
-    rest
+    unread_text
         The question with the words that were read as spaces, so that what is left has
         its place.
     """
 
-    asked: str = ""
+    asked_label: str = ""
     asks_who: bool = False
     conditions: list[Condition] = field(default_factory=list)
     ranking: Ranking | None = None
@@ -95,7 +94,7 @@ class Stated:
     limit: int | None = None
     doubts: list[str] = field(default_factory=list)
     nouns: dict[str, tuple[int, int]] = field(default_factory=dict)
-    rest: str = ""
+    unread_text: str = ""
 
     @property
     def anything(self) -> bool:

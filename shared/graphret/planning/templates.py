@@ -1,6 +1,4 @@
-"""Templates of walks that meet as one query each: what there is around given nodes, in
-counts (GraphRAFT, figure 1).
-"""
+"""Templates of walks that meet, as one counting query each (GraphRAFT, figure 1)."""
 
 from __future__ import annotations
 
@@ -16,8 +14,7 @@ SEPARATOR = "\x1f"
 
 
 class TemplateQuery:
-    """A query that counts the nodes in which walks meet, for all relations and labels
-    that these may have.
+    """A query that counts the nodes in which walks of all relations and labels meet.
 
     Its rows are a key for each walk, how many nodes they meet in, and how many of these
     are among ``$answers``. Walks begin at nodes of ``$begins``, each with an ``id``, a
@@ -54,10 +51,8 @@ class TemplateQuery:
         self.text = "\nUNION ALL\n".join(map(self._branch, ways))
 
     def _branch(self, ways: Sequence[Sequence[bool]]) -> str:
-        """Walks of which each hop is followed in a given direction, and how many nodes
-        they meet in.
-        """
-        clauses, before, end_variables = list[str](), list[str](), list[str]()
+        """Count where walks meet, each hop followed in a given direction."""
+        clauses, before, target = list[str](), list[str](), list[str]()
         own_key, own_place = self._text.format("b.key"), self._text.format("b.place")
         for number, way in enumerate(ways, 1):
             at, walk, place = f"s{number}", f"k{number}", f"p{number}"
@@ -77,14 +72,14 @@ class TemplateQuery:
                 at,
             ]
             clauses.append(
-                f"WITH DISTINCT {', '.join([*before, *end_variables, *begun])}"
+                f"WITH DISTINCT {', '.join([*before, *target, *begun])}"
                 f" WHERE {walk} IN $followed"
             )
             for nth, outgoing in enumerate(way, 1):
                 last = nth == len(way)
                 to, label = ("t", "l") if last else (f"x{number}_{nth}", "m")
                 step = f"MATCH ({at})-[r]->" if outgoing else f"MATCH ({at})<-[r]-"
-                if last and end_variables:
+                if last and target:
                     clauses.append(f"{step}({to})")
                 else:
                     clauses.append(
@@ -101,12 +96,12 @@ class TemplateQuery:
                     *before,
                     key,
                     place,
-                    *(["t", "l"] if last else [*end_variables, to]),
+                    *(["t", "l"] if last else [*target, to]),
                 ]
                 condition = "" if last else f" WHERE {walk} IN $followed"
                 clauses.append(f"WITH DISTINCT {', '.join(carried)}{condition}")
                 at = to
-            before, end_variables = [*before, walk, place], ["t", "l"]
+            before, target = [*before, walk, place], ["t", "l"]
         node_id = self._store.id_in_cypher("t")
         hit = f"CASE WHEN {node_id} IN $answers THEN {node_id} ELSE null END"
         counts = f"count(DISTINCT {node_id}) AS size, count(DISTINCT {hit}) AS hits"

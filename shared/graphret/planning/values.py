@@ -1,6 +1,4 @@
-"""Words of a question as conditions: "discontinued", "in Germany", "pending", and what
-must not be: "not insured", "never ordered", "without a supplier".
-"""
+"""Words of a question as conditions: "pending", "not insured", "without a supplier"."""
 
 from __future__ import annotations
 
@@ -36,16 +34,14 @@ def read_booleans(words: QuestionWords) -> None:
 
 
 def read_missing(words: QuestionWords) -> None:
-    """Read that what is asked for lacks a property: "not shipped", where there is a
-    date of shipping.
-    """
+    """Read that the target lacks a property: "not shipped", by a shipping date."""
     negator = _negator(words)
     if negator is None:
         return
     owners = [
         owner
         for owner in words.graph.properties.every
-        if owner.label == words.stated.asked and not owner.always
+        if owner.label == words.stated.asked_label and not owner.always
     ]
     for place in words.free(range(negator + 1, negator + 1 + _MISSING)):
         for owner in owners:
@@ -76,8 +72,9 @@ def read_values(words: QuestionWords) -> None:
 
 
 def _fit(words: QuestionWords, value: Value) -> float:
-    """How well the property of a value fits where the question says it; 0 for not: an
-    everyday word only beside a noun or a word that names the property.
+    """How well a value's property fits its place in the question; 0 for not.
+
+    An everyday word only counts beside a noun or a word that names the property.
     """
     owner, first, last = value.owner, value.first, value.last
     near = [*range(first - _BEFORE, first), *range(last, last + _BEHIND)]
@@ -95,9 +92,7 @@ def _fit(words: QuestionWords, value: Value) -> float:
 
 
 def read_negation(words: QuestionWords) -> None:
-    """Read what must not be: a condition that is turned, or nothing of a label or a
-    name.
-    """
+    """Read a negation: of a condition, or of anything of a label or a name."""
     place = _negator(words)
     if place is None:
         return
@@ -121,23 +116,21 @@ def _negator(words: QuestionWords) -> int | None:
 
 
 def _turned(words: QuestionWords, negator: int) -> int | None:
-    """Which condition a negation turns: one on what is asked for that begins right
-    behind it.
-    """
+    """The number of the condition on the target right behind a negation."""
     for number, condition in enumerate(words.stated.conditions):
         between = range(negator + 1, condition.first)
         near = condition.first > negator and all(
             words.word(place) in FUNCTION_WORDS and place not in words.nouns
             for place in between
         )
-        if near and condition.owner.label == words.stated.asked:
+        if near and condition.owner.label == words.stated.asked_label:
             return number
     return None
 
 
 def _absent(words: QuestionWords, negator: int) -> str:
     """The label of what must not be there, by a noun or a verb behind a negation."""
-    asked_label = words.stated.asked
+    asked_label = words.stated.asked_label
     labels = (
         words.graph.goes_with(word, asked_label) for word in words.words[negator + 1 :]
     )

@@ -271,7 +271,7 @@ def _causal_predictor(
     import torch
 
     trained = settings_of(source)
-    judgement = judgement or Judgement(**trained.get("judgement", {}))
+    judged_by = judgement or Judgement(**trained.get("judgement", {}))
     longest = max_tokens or trained.get("max_tokens") or _MOST_TOKENS
     model, tokenizer = load_model(source, device)
     verdicts = verdict_tokens(tokenizer)
@@ -279,7 +279,7 @@ def _causal_predictor(
     def predict(pairs: Sequence[tuple[str, str]]) -> list[float]:
         shares: list[float] = []
         token_ids = [
-            judged_tokens(tokenizer, judgement, *pair, longest) for pair in pairs
+            judged_tokens(tokenizer, judged_by, *pair, longest) for pair in pairs
         ]
         for start in range(0, len(token_ids), batch_size):
             batch = tokenizer.pad(

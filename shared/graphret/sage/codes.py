@@ -9,9 +9,11 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.columns import TextArray
-from graphret.edges import ranges, taken_rows
-from graphret.sage.change import Change
+from graphret.search.postings import Lists
+from graphret.splice import ranges
+from graphret.storage import Bundle, Parts
 
 V = TypeVar("V", bound=Hashable)
 
@@ -43,6 +45,13 @@ class Codes(Generic[V]):
         """Return the numbers of those of the values that have one."""
         known = (self._code.get(value, -1) for value in values)
         return np.asarray([code for code in known if code >= 0], dtype=np.int64)
+
+    @classmethod
+    def from_texts(cls, texts: TextArray) -> Codes[Any]:
+        """Return the numbers of strings, in their order."""
+        codes: Codes[Any] = cls(texts.tolist())
+        codes._texts = texts
+        return codes
 
     def texts(self) -> TextArray:
         """Return what each number stands for, where the values are strings."""
@@ -82,6 +91,20 @@ class CodeLists:
             starts.append(len(codes))
         return cls(np.asarray(starts, np.int64), np.asarray(codes, np.int32))
 
+    def parts(self) -> Parts:
+        """The lists as they are saved."""
+        return Parts({"starts": self.starts, "codes": self.codes})
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> CodeLists:
+        """Open saved lists; they stay on disk until they are read."""
+        return cls(bundle.arrays["starts"], bundle.arrays["codes"])
+
+    @property
+    def lists(self) -> Lists:
+        """Where each list begins, and the numbers."""
+        return self.starts, self.codes
+
     @property
     def owners(self) -> NDArray[np.int32]:
         """The node of each number, ``(m,)``."""
@@ -94,9 +117,7 @@ class CodeLists:
 
     def changed(self, change: Change, made: CodeLists) -> CodeLists:
         """Return the lists after a change, `made` being those of its fresh nodes."""
-        starts = np.append(self.starts, self.starts[-1] + made.starts[1:])
-        codes = np.concatenate([self.codes, made.codes])
-        return CodeLists(*taken_rows(starts, codes, change.order))
+        return CodeLists(*change.splice.of_lists(self.lists, made.lists))
 
 
 def flags(codes: NDArray[np.integer[Any]], n: int) -> NDArray[np.bool_]:

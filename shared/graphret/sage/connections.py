@@ -6,19 +6,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from graphret.edges import EdgeTable, joined
+from graphret.change import Change
+from graphret.corpus.metadata import CorpusNames
+from graphret.edges import EdgeTable
 from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
-from graphret.sage.change import Change
 from graphret.sage.entities import Entities
 from graphret.sage.facts import NodeFacts
 from graphret.sage.joins import TableCells
 from graphret.sage.links import Mentions
 from graphret.sage.mentions import NodeNames
+from graphret.sage.relinked import relinked
 from graphret.sage.settings import LinkSettings, SimilaritySettings
 from graphret.sage.shared_names import SharedNames
 from graphret.sage.similarity import SimilarityIndex
-from graphret.sage.structure import structure_edges
+from graphret.sage.structure import structure_links
 from graphret.sage.words_said import WordsSaid
 from graphret.search.dense import DenseIndex
 from graphret.storage import Bundle, Parts
@@ -27,7 +29,7 @@ from graphret.stores.memory import Graph
 
 @dataclass(frozen=True, eq=False)
 class Connections:
-    """What is known of the nodes of a graph that edges follow from.
+    """What is known of the nodes of a graph that edges, and metadata, follow from.
 
     Never changed once made. A change reads the nodes that it touches, and keeps what
     was read of all others: `changed` has the edges of a graph that was built of
@@ -35,6 +37,8 @@ class Connections:
 
     Parameters
     ----------
+    edges
+        The edges that follow.
     similarity
         What is alike.
     mentions
@@ -43,8 +47,12 @@ class Connections:
         Which names that no node bears join texts.
     facts, words, entities, cells
         What nodes were made from; what they say, name and hold in tables.
+    names
+        Those of the corpus, for metadata that depend on them; `None` where none do, or
+        no change asked yet.
     """
 
+    edges: EdgeTable
     similarity: SimilarityIndex
     mentions: Mentions
     shared: SharedNames
@@ -52,6 +60,7 @@ class Connections:
     words: WordsSaid = field(default_factory=WordsSaid)
     entities: Entities = field(default_factory=Entities)
     cells: TableCells = field(default_factory=TableCells)
+    names: CorpusNames | None = None
 
     @classmethod
     def of(
@@ -64,18 +73,29 @@ class Connections:
     ) -> Connections:
         """Find what connects the nodes of a table."""
         nothing = cls(
+            EdgeTable.empty(0),
             SimilarityIndex(NodeTable.of([]), similarity),
             Mentions(NodeNames(links)),
             SharedNames(links, similarity.entity_cap),
         )
         return nothing.changed(Change.whole(nodes), dense, executor)
 
-    def parts(self) -> Parts:
-        """The connections as they are saved, without what the nodes themselves say."""
+    def parts(self, *, follow_alone: bool) -> Parts:
+        """The connections as they are saved; without the edges that follow where the
+        graph has no others, `follow_alone`.
+        """
         parts = Parts()
+        if not follow_alone:
+            parts.add("edges", self.edges.parts())
         parts.add("similarity", self.similarity.parts())
         parts.add("mentions", self.mentions.parts())
-        parts.add("shared", self.shared.parts(self.entities))
+        parts.add("shared", self.shared.parts())
+        parts.add("facts", self.facts.parts())
+        parts.add("words", self.words.parts())
+        parts.add("entities", self.entities.parts())
+        parts.add("cells", self.cells.parts())
+        if self.names is not None:
+            parts.add("names", self.names.parts())
         return parts
 
     def itself(self) -> Connections:
@@ -90,67 +110,73 @@ class Connections:
         similarity: SimilaritySettings,
         links: LinkSettings,
     ) -> Connections:
-        """Open saved connections over their graph; every node is read."""
-        nodes, change = graph.nodes, Change.whole(graph.nodes)
-        facts, entities = NodeFacts().changed(change), Entities().changed(change)
+        """Open saved connections over their graph; no node is read."""
+        facts = NodeFacts.from_bundle(bundle.sub("facts"))
+        entities = Entities.from_bundle(bundle.sub("entities"))
         shared = SharedNames(links, similarity.entity_cap)
+        has_others = "edges" in bundle.meta
         return cls(
+            EdgeTable.from_bundle(bundle.sub("edges")) if has_others else graph.edges,
             SimilarityIndex.from_bundle(
-                bundle.sub("similarity"),
-                nodes,
-                similarity,
-                (facts, entities),
-                graph.edges,
+                bundle.sub("similarity"), graph.nodes, similarity, facts, entities
             ),
-            Mentions.from_bundle(bundle.sub("mentions"), nodes, facts, links),
-            shared.from_bundle(bundle.sub("shared"), nodes, facts, entities),
+            Mentions.from_bundle(bundle.sub("mentions"), links),
+            shared.from_bundle(bundle.sub("shared"), facts, entities),
             facts,
-            WordsSaid().changed(change),
+            WordsSaid.from_bundle(bundle.sub("words")),
             entities,
-            TableCells().changed(change),
+            TableCells.from_bundle(bundle.sub("cells")),
+            CorpusNames.from_bundle(bundle.sub("names"))
+            if "names" in bundle.meta
+            else None,
         )
 
     def changed(
         self, change: Change, dense: DenseIndex | None, executor: Executor = LOCAL
     ) -> Connections:
         """Return what connects the nodes after a change; `dense` has their embeddings
-        then.
+        then. The names of the corpus stay those of before.
         """
         facts, words = self.facts.changed(change), self.words.changed(change)
         entities = self.entities.changed(change)
-        return Connections(
-            self.similarity.changed(change, facts, entities, dense, executor),
-            self.mentions.changed(change, self.facts, facts, words, executor),
-            self.shared.changed(change, facts, entities, self.entities),
-            facts,
-            words,
-            entities,
-            self.cells.changed(change),
+        similarity, alike = self.similarity.changed(
+            change, facts, entities, dense, executor
+        )
+        mentions, named = self.mentions.changed(
+            change, self.facts, facts, words, executor
+        )
+        shared, sharing = self.shared.changed(
+            change, self.facts, facts, self.entities, entities
+        )
+        cells, keyed = self.cells.changed(change, mentions.names.settings)
+        placed = structure_links(change, self.facts, facts)
+        return replace(
+            self,
+            edges=relinked(self.edges, change, [alike, placed, named, sharing, keyed]),
+            similarity=similarity,
+            mentions=mentions,
+            shared=shared,
+            facts=facts,
+            words=words,
+            entities=entities,
+            cells=cells,
         )
 
     def refitted(self) -> Connections:
         """Return the connections with thresholds, and the rarity of words, fitted to
         the nodes that there are.
         """
-        return replace(
-            self,
-            similarity=self.similarity.refitted(),
-            mentions=self.mentions.refitted(self.similarity.nodes, self.facts),
-        )
+        nodes = self.similarity.nodes
+        similarity, alike = self.similarity.refitted()
+        mentions, named = self.mentions.refitted(nodes, self.facts)
+        edges = relinked(self.edges, Change.reading(nodes, ()), [alike, named])
+        return replace(self, edges=edges, similarity=similarity, mentions=mentions)
 
-    def edges(self, explicit: EdgeTable) -> EdgeTable:
-        """Return every edge: similarity, structure, names, keys, and those that were
-        given.
+    def with_given(self, given: EdgeTable) -> EdgeTable:
+        """Return every edge: those that follow, and those that were given, which take
+        the place of equal ones.
         """
-        n_nodes, links = explicit.n_nodes, self.mentions.names.settings
-        found = [
-            self.similarity.edges,
-            structure_edges(self.facts),
-            self.mentions.edges(self.facts),
-            self.shared.edges(self.facts, self.entities),
-            self.cells.edges(n_nodes, links),
-        ]
-        return joined(n_nodes, [*found, explicit])
+        return self.edges.merged(given)
 
 
 class SavedConnections:
@@ -169,7 +195,7 @@ class SavedConnections:
         self._connections: Connections | None = None
 
     def __call__(self) -> Connections:
-        """Return the connections, whose reading takes a look at every node."""
+        """Return the connections; the first time they are read."""
         if self._connections is None:
             self._connections = Connections.from_bundle(*self._saved)
         return self._connections

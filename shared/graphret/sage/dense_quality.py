@@ -16,6 +16,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.corpus.chunkers import split_sentences
 from graphret.nodes import NodeTable
 from graphret.search.bm25 import BM25Index
@@ -61,8 +62,7 @@ def fitted_dense_quality(index: HybridIndex) -> float:
     if len(asked) < _ENOUGH:
         return 1.0
     rest = NodeTable.of(one.rest for one in asked)
-    table, _ = index.table.merged(rest, set())
-    lexical = index.lexical.changed(table, rest.ids.tolist())
+    lexical = index.lexical.changed(Change.of(index.table, rest))
 
     questions = dense.encoder.encode_queries([one.question for one in asked])
     by_words = by_meaning = float(_PRIOR)

@@ -14,12 +14,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.sage.graph import SageGraph
 from graphret.sage.signals import ROLES
-from graphret.sage.similarity import IS_SIMILAR, CandidatePairs, SimilarityIndex
+from graphret.sage.similarity import (
+    IS_SIMILAR,
+    SHARES_ENTITY,
+    CandidatePairs,
+    SimilarityIndex,
+)
 from graphret.sage.state import SageState
 from graphret.text import normalize_name
 
@@ -108,13 +112,9 @@ def with_similarity(graph: SageGraph, percentile: float, logic: Logic) -> SageGr
     """
     chosen = replace(graph.settings.similarity, percentile=percentile, logic=logic)
     connections = graph.state.connections
-    similarity = replace(connections.similarity, settings=chosen).refitted()
-    state = SageState.connected(
-        graph.index,
-        replace(connections, similarity=similarity),
-        graph.state.explicit,
-        graph.state.names,
-    )
+    similarity = replace(connections.similarity, settings=chosen)
+    refitted = replace(connections, similarity=similarity).refitted()
+    state = SageState.connected(graph.index, refitted, graph.state.explicit)
     settings = replace(graph.settings, similarity=chosen)
     return SageGraph(state, settings, chunker=graph.chunker, metadata=graph.metadata)
 
@@ -138,8 +138,10 @@ def edge_counts(graph: SageGraph, candidates: int) -> EdgeCounts:
     candidates there are.
     """
     similarity = similarity_of(graph)
-    edges: EdgeTable = similarity.edges
-    n_nodes = len(graph)
+    edges, n_nodes = graph.edges, len(graph)
+    mask = edges.relation_mask((IS_SIMILAR, SHARES_ENTITY))
+    if mask is not None:
+        edges = edges.take(np.flatnonzero(mask[edges.relation]))
     pairs = _distinct([(edges.source, edges.target)], n_nodes)
     low, high = np.divmod(pairs, n_nodes)
     roles = np.sort(np.stack([similarity.role[low], similarity.role[high]]), axis=0)

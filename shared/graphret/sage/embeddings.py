@@ -9,8 +9,8 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.executors import LOCAL, Executor
-from graphret.sage.change import Change
 from graphret.sage.neighbors import COLUMNS, Neighbors, Side, changed
 from graphret.sage.settings import SimilaritySettings
 from graphret.sage.signals import CONTENT, SIGNALS, Signal, role_of, text_of

@@ -14,9 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.sage.change import Change
+from graphret.change import Change
 from graphret.sage.codes import CodeLists, Codes, flags
 from graphret.sage.neighbors import Neighbors
+from graphret.storage import Bundle, Parts
 from graphret.text import normalize_name
 from graphret.types import Node
 
@@ -50,6 +51,23 @@ class Entities:
             self,
             borne=self.borne.changed(change, names),
             spelled=self.spelled.changed(change, spelled),
+        )
+
+    def parts(self) -> Parts:
+        """The entities as they are saved."""
+        parts = Parts()
+        for of, codes in (("names", self.names), ("spellings", self.spellings)):
+            parts.add_texts(of, codes.texts())
+        for of, lists in (("borne", self.borne), ("spelled", self.spelled)):
+            parts.add(of, lists.parts())
+        return parts
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> Entities:
+        """Open saved entities."""
+        return cls(
+            *(Codes.from_texts(bundle.texts(of)) for of in ("names", "spellings")),
+            *(CodeLists.from_bundle(bundle.sub(of)) for of in ("borne", "spelled")),
         )
 
     def _read(self, node: Node) -> tuple[list[int], list[int]]:

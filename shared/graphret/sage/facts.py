@@ -7,20 +7,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.corpus.chunks import DOCUMENT, source_of
 from graphret.corpus.readers import file_id
-from graphret.sage.change import Change
 from graphret.sage.codes import Codes, flags
 from graphret.sage.names import title_of
+from graphret.storage import Bundle, Parts
 from graphret.types import Node
 
 #: In place of the place of a node in its source, where it is not known.
 NO_PLACE = np.iinfo(np.int64).min
-_COLUMNS = ("source", "file", "kin", "document", "title", "place", "is_table")
+_READ = ("source", "file", "kin", "document", "title", "place", "is_table")
+_COLUMNS = (*_READ, "is_head")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +35,8 @@ class NodeFacts:
     itself where none is known; `file`, the file of that; `kin`, what tells the chunks
     that are one source for `graphret.corpus.chunks`; `document`, the item before it was
     put with others; `title`, 0 where there is none. `place` is the place in the source,
-    or `NO_PLACE`.
+    or `NO_PLACE`; `is_head` says which node is the first of its file, texts before
+    tables.
     """
 
     strings: Codes[str] = field(default_factory=lambda: Codes([""]))
@@ -43,16 +47,43 @@ class NodeFacts:
     title: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     place: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     is_table: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    is_head: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
 
     def changed(self, change: Change) -> NodeFacts:
         """Return the facts after a change, reading the fresh nodes."""
         rows = [_facts(node, self.strings) for node in change.nodes]
-        made = np.asarray(rows, dtype=np.int64).reshape(-1, len(_COLUMNS)).T
+        made = np.asarray(rows, dtype=np.int64).reshape(-1, len(_READ)).T
         columns = {
-            name: change.column(old := getattr(self, name), new.astype(old.dtype))
-            for name, new in zip(_COLUMNS, made, strict=True)
+            name: change.column(before := getattr(self, name), new.astype(before.dtype))
+            for name, new in zip(_READ, made, strict=True)
         }
-        return NodeFacts(self.strings, **columns)
+        no_heads = np.zeros(len(change.fresh), np.bool_)
+        columns["is_head"] = change.column(self.is_head, no_heads)
+        facts = NodeFacts(self.strings, **columns)
+        touched = np.append(facts.file[change.fresh], self.file[change.left])
+        members = np.flatnonzero(flags(touched, len(self.strings))[facts.file])
+        facts.is_head[members] = False
+        facts.is_head[facts._first_of_files(members)] = True
+        return facts
+
+    def _first_of_files(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the first of each file among some nodes: texts before tables."""
+        file = self.file[nodes]
+        keys = nodes, self.number[nodes], self.is_table[nodes], file
+        order = np.lexsort(keys)
+        return nodes[order[np.diff(file[order], prepend=-1) != 0]]
+
+    def parts(self) -> Parts:
+        """The facts as they are saved."""
+        parts = Parts({name: getattr(self, name) for name in _COLUMNS})
+        parts.add_texts("strings", self.strings.texts())
+        return parts
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> NodeFacts:
+        """Open saved facts."""
+        columns: dict[str, Any] = {name: bundle.arrays[name] for name in _COLUMNS}
+        return cls(Codes.from_texts(bundle.texts("strings")), **columns)
 
     @cached_property
     def number(self) -> NDArray[np.int64]:
@@ -61,12 +92,10 @@ class NodeFacts:
         """
         return np.where(self.place == NO_PLACE, 0, self.place)
 
-    @cached_property
+    @property
     def heads(self) -> NDArray[np.int64]:
-        """The first node of each file, ascending: texts before tables."""
-        position = np.arange(len(self.file))
-        order = np.lexsort((position, self.number, self.is_table, self.file))
-        return np.sort(order[np.diff(self.file[order], prepend=-1) != 0])
+        """The first node of each file, ascending."""
+        return np.flatnonzero(self.is_head)
 
     def of_items(self, items: Collection[str]) -> Iterator[tuple[str, int]]:
         """Yield items and files with each node that was made of them."""

@@ -213,7 +213,8 @@ class SageGraph:
             table, dense, settings.similarity, settings.links, executor
         )
         given_edges = EdgeTable.of(table, edges)
-        state = SageState.connected(index, connections, given_edges, names)
+        connections = replace(connections, names=names)
+        state = SageState.connected(index, connections, given_edges)
         report("connect", len(table), len(table))
         # Whoever gives embeddings expects that nothing is embedded again.
         if settings.alpha is None and not given:
@@ -332,7 +333,7 @@ class SageGraph:
         A document or table that was read from a Markdown file takes the place of all
         that was read from it earlier. The edges afterwards are those of a graph built
         of everything with the same thresholds. What is read and linked again is what
-        the items touch; the first change of a graph that was opened reads every node.
+        the items touch.
         """
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
         rows = self.settings.rows_per_segment
@@ -434,7 +435,6 @@ class SageGraph:
                 state.index,
                 state.connections.refitted(),
                 state.explicit,
-                state.names,
             )
             index = copy(connected.index)
             if self.settings.alpha is None:

@@ -14,15 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.columns import Records, TextArray, to_json
-from graphret.edges import EdgeTable, ranges, row_starts
+from graphret.edges import EdgeTable, row_starts
 from graphret.nodes import NodeTable
-from graphret.sage.change import Change
 from graphret.sage.codes import Codes
 from graphret.sage.names import MAX_NAME_WORDS
+from graphret.sage.relinked import Relinked
 from graphret.sage.settings import LinkSettings
 from graphret.search.analysis import Analyzer
+from graphret.splice import ranges
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
+from graphret.storage import Bundle, Parts
 from graphret.text import words as words_of
 from graphret.types import Node
 
@@ -80,8 +83,8 @@ def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
     Numbers join only columns whose headers say that they identify the same:
     ``customer_id`` and ``customer_id``, or ``id`` in a table of customers.
     """
-    settings = settings or LinkSettings()
-    return TableCells().changed(Change.whole(nodes)).edges(len(nodes), settings)
+    change = Change.whole(nodes)
+    return TableCells().changed(change, settings or LinkSettings())[1].edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +96,12 @@ class TableCells:
     texts: Codes[str] = field(default_factory=Codes)
     cells: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, CELL))
 
-    def changed(self, change: Change) -> TableCells:
-        """Return the cells after a change, reading the fresh nodes."""
+    def changed(
+        self, change: Change, settings: LinkSettings
+    ) -> tuple[TableCells, Relinked]:
+        """Return the cells after a change, reading the fresh nodes, and the links that
+        it makes anew: all where it touches a cell, as what is a key hangs on all.
+        """
         kept = self.cells.copy()
         kept["node"] = change.moved[kept["node"]]
         made = np.asarray(
@@ -107,9 +114,31 @@ class TableCells:
             ],
             dtype=CELL,
         )
-        cells = np.concatenate([kept[kept["node"] >= 0], made])
+        stay = kept["node"] >= 0
+        cells = np.concatenate([kept[stay], made])
         order = np.argsort(cells["node"], kind="stable")
-        return replace(self, cells=cells[order])
+        after, n_nodes = replace(self, cells=cells[order]), len(change.after)
+        touched = bool(len(made) or not stay.all())
+        edges = after._edges(n_nodes, settings) if touched else EdgeTable.empty(n_nodes)
+        return after, Relinked((JOINS,), np.full(n_nodes, touched), edges)
+
+    def parts(self) -> Parts:
+        """The cells as they are saved."""
+        parts = Parts({"cells": self.cells})
+        parts.add_texts("columns", TextArray.of(map(to_json, self.columns.values)))
+        parts.add_texts("values", self.values.texts())
+        parts.add_texts("texts", self.texts.texts())
+        return parts
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> TableCells:
+        """Open saved cells."""
+        columns = Records(bundle.texts("columns"))
+        return cls(
+            Codes(_Column(*column) for column in columns),
+            *(Codes.from_texts(bundle.texts(of)) for of in ("values", "texts")),
+            bundle.arrays["cells"],
+        )
 
     def _cells(self, node: Node) -> Iterator[tuple[int, int, int, int]]:
         """Yield the cells of a node, in the order of `CELL`."""
@@ -124,7 +153,7 @@ class TableCells:
                     column = self.columns.of(_Column(table, place, header))
                     yield row, column, self.values.of(key), self.texts.of(text)
 
-    def edges(self, n_nodes: int, settings: LinkSettings) -> EdgeTable:
+    def _edges(self, n_nodes: int, settings: LinkSettings) -> EdgeTable:
         """Return the edges between rows that share the value of a key."""
         cells = _Cells.of(self if settings.join_weight else TableCells())
         is_key = cells.key_columns()

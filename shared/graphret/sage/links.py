@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.columns import Records, to_json
 from graphret.edges import NO_ROW, EdgeTable
 from graphret.executors import LOCAL, Executor, batched
@@ -23,7 +24,6 @@ from graphret.expansion.frontier import MENTIONS
 from graphret.linking.usage import UseCounts, can_be_everyday, may_be_word
 from graphret.nodes import NodeTable
 from graphret.sage.belief import beliefs
-from graphret.sage.change import Change
 from graphret.sage.codes import Codes, flags
 from graphret.sage.facts import NodeFacts
 from graphret.sage.mentions import (
@@ -32,10 +32,10 @@ from graphret.sage.mentions import (
     NodeNames,
     Renamed,
     TextUnit,
-    WordRarity,
     units_of,
 )
 from graphret.sage.names import reference_names
+from graphret.sage.relinked import Relinked
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
 from graphret.sage.words_said import WordsSaid
 from graphret.storage import Bundle, Parts
@@ -57,7 +57,8 @@ _SAID = (*_TEXTS, "inside", "inside_alias")
 #: That a unit names a node: both nodes, the row that says it, the kind of the link, by
 #: its place in `KIND_WEIGHTS`, how much of the name is said, the name, and what the
 #: edge tells. Of a name that can be an everyday word, how often the unit uses it as a
-#: word and as a name, whether it may at all, and which text it is.
+#: word and as a name, whether it may at all, and which text it is; and whether it
+#: makes a link: `DROPPED`, `COMMON` or `LINKS`.
 SAID = np.dtype(
     [
         ("owner", np.int32),
@@ -71,8 +72,11 @@ SAID = np.dtype(
         ("names", np.int16),
         ("may_be_word", np.bool_),
         ("text", np.uint64),
+        ("standing", np.int8),
     ]
 )
+#: Of what is said: no mention of another source, one of what too many mention, a link.
+DROPPED, COMMON, LINKS = 0, 1, 2
 Said: TypeAlias = NDArray[np.void]
 
 
@@ -92,20 +96,31 @@ def name_links(
     change = Change.whole(nodes)
     facts, words = NodeFacts().changed(change), WordsSaid().changed(change)
     mentions = Mentions(NodeNames(settings or LinkSettings()))
-    return mentions.changed(change, NodeFacts(), facts, words, executor).edges(facts)
+    return mentions.changed(change, NodeFacts(), facts, words, executor)[1].edges
 
 
 @dataclass(frozen=True, eq=False)
 class Mentions:
-    """Which rows and texts name which nodes, before anything that depends on how many
-    do; `edges` has what remains of them.
+    """Which rows and texts name which nodes, and which of that makes links.
+
+    Parameters
+    ----------
+    said
+        What is said, links or not.
+    spelled, about
+        What `said` has numbers for: names as they are spelled, and records of edges.
+    everyday
+        How everyday each name is, by its number.
+    strongest
+        The weight of the kind of link that weighs most, of those that there are.
     """
 
     names: NodeNames
     said: Said = field(default_factory=lambda: np.zeros(0, SAID))
-    #: What `said` has numbers for: names as they are spelled, and records of edges.
     spelled: Codes[str] = field(default_factory=Codes)
     about: Codes[str] = field(default_factory=Codes)
+    everyday: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    strongest: float = 0.0
 
     def changed(
         self,
@@ -114,9 +129,9 @@ class Mentions:
         facts: NodeFacts,
         words: WordsSaid,
         executor: Executor = LOCAL,
-    ) -> Mentions:
+    ) -> tuple[Mentions, Relinked]:
         """Return the mentions after a change of the nodes, `facts` and `words` being
-        those after it.
+        those after it, and the links that it makes anew.
 
         Read anew are the fresh nodes, and those that say a name which others bear now.
         """
@@ -126,23 +141,57 @@ class Mentions:
         if not again.all():
             again[words.saying(renamed.phrases)] = True
             again[_completing(renamed, names, words, facts)] = True
-        kept = self.said.copy()
+        said = self.said.copy()
         for end in ("owner", "target"):
-            kept[end] = change.places[kept[end]]
+            said[end] = change.places[said[end]]
         # what names a node that is gone is read again, as the name changed
-        kept = kept[(kept["owner"] >= 0) & ~again[kept["owner"]]]
+        stays = (said["owner"] >= 0) & ~again[said["owner"]]
         made = self._read(change.after, np.flatnonzero(again), names, executor)
-        said = np.concatenate([kept, made])
-        return replace(self, names=names, said=said)
+        differing = np.concatenate([said[~stays], made])
+        said = np.concatenate([said[stays], made])
+        after = replace(self, names=names)
+        return after._relinked(said, differing, change.fresh, facts)
 
-    def refitted(self, nodes: NodeTable, facts: NodeFacts) -> Mentions:
+    def refitted(self, nodes: NodeTable, facts: NodeFacts) -> tuple[Mentions, Relinked]:
         """Return the mentions with words as rare as they are now in names, of which
         those depend that a cell and what stands around it make up.
         """
-        names, tables = self.names.fitted(), facts.is_table
-        kept = self.said[~tables[self.said["owner"]]]
-        made = self._read(nodes, np.flatnonzero(tables), names, LOCAL)
-        return replace(self, names=names, said=np.concatenate([kept, made]))
+        names, of_tables = self.names.fitted(), facts.is_table[self.said["owner"]]
+        made = self._read(nodes, np.flatnonzero(facts.is_table), names, LOCAL)
+        said = np.concatenate([self.said[~of_tables], made])
+        differing = np.concatenate([self.said[of_tables], made])
+        after = replace(self, names=names)
+        return after._relinked(said, differing, np.zeros(0, np.int64), facts)
+
+    def _relinked(
+        self, said: Said, differing: Said, fresh: NDArray[np.int64], facts: NodeFacts
+    ) -> tuple[Mentions, Relinked]:
+        """Return the mentions with what is said now, of which it is set what makes
+        links, and the links to the nodes that a change touches.
+
+        `differing` is said no more, or only now. Which mentions of a node make links
+        hangs on how everyday its names are, and on who else mentions it.
+        """
+        n_names, n_nodes = len(self.spelled), len(facts.file)
+        everyday = np.append(self.everyday, np.zeros(n_names - len(self.everyday)))
+        of_names = flags(differing["name"], n_names)
+        new = _everyday(said[of_names[said["name"]]], n_names)
+        new = np.where(of_names, new, everyday)
+        targets = flags(differing["target"][differing["target"] >= 0], n_nodes)
+        targets[fresh] = True
+        targets[said["target"][(new != everyday)[said["name"]]]] = True
+        at = np.flatnonzero(targets[said["target"]])
+        said["standing"][at] = _standing(said[at], new, facts)
+        links = _without_common(said, len(facts.heads))
+        targets[said["target"][links != (said["standing"] == LINKS)]] = True
+        said["standing"][said["standing"] != DROPPED] = COMMON
+        said["standing"][links] = LINKS
+        of_kind = self._weight_of_kind()
+        strongest = float(of_kind[said["kind"][links]].max(initial=0))
+        targets |= strongest != self.strongest
+        after = replace(self, said=said, everyday=new, strongest=strongest)
+        edges = after._edges(said[links & targets[said["target"]]], n_nodes)
+        return after, Relinked((MENTIONS,), targets, edges, ("target",))
 
     def _read(
         self,
@@ -174,49 +223,44 @@ class Mentions:
             self.spelled.of(mention.name),
             self.about.of(to_json(about)),
             *_used(mention, unit.cells[mention.column]),
+            DROPPED,
         )
 
     def parts(self) -> Parts:
-        """The mentions as they are saved, without the names, which the nodes say."""
-        parts = Parts({"said": self.said})
+        """The mentions as they are saved."""
+        parts = Parts(
+            {"said": self.said, "everyday": self.everyday},
+            {"strongest": self.strongest},
+        )
         parts.add_texts("spelled", self.spelled.texts())
         parts.add_texts("about", self.about.texts())
-        if self.names.rarity is not None:
-            parts.add("rarity", self.names.rarity.parts())
+        parts.add("names", self.names.parts())
         return parts
 
     @classmethod
-    def from_bundle(
-        cls,
-        bundle: Bundle,
-        nodes: NodeTable,
-        facts: NodeFacts,
-        settings: LinkSettings,
-    ) -> Mentions:
-        """Open saved mentions over their nodes."""
-        rarity = WordRarity.from_bundle(bundle.sub("rarity"))
-        change = Change.whole(nodes)
-        named = _renaming(change, NodeFacts(), facts)
-        names, _ = NodeNames(settings, rarity=rarity).changed(*named)
-        spelled, about = (
-            Codes(bundle.texts(name).tolist()) for name in ("spelled", "about")
+    def from_bundle(cls, bundle: Bundle, settings: LinkSettings) -> Mentions:
+        """Open saved mentions."""
+        return cls(
+            NodeNames.from_bundle(bundle.sub("names"), settings),
+            bundle.arrays["said"],
+            *(Codes.from_texts(bundle.texts(of)) for of in ("spelled", "about")),
+            bundle.arrays["everyday"],
+            bundle.meta["strongest"],
         )
-        return cls(names, bundle.arrays["said"], spelled, about)
 
-    def edges(self, facts: NodeFacts) -> EdgeTable:
-        """Return the edges that the mentions make."""
-        everyday = _everyday(self.said, len(self.spelled))
-        links = _as_names(self.said, everyday)
-        links = _between_sources(links, facts)
-        links = _without_hubs(links, len(facts.heads))
+    def _weight_of_kind(self) -> NDArray[np.float32]:
+        """Return the weight of each kind of link, by its number."""
         weights = self.names.settings.kind_weights
-        of_kind = np.asarray([weights.get(kind, 0) for kind in _KINDS], np.float32)
-        strength = of_kind[links["kind"]]
+        return np.asarray([weights.get(kind, 0) for kind in _KINDS], np.float32)
+
+    def _edges(self, links: Said, n_nodes: int) -> EdgeTable:
+        """Return the edges that some mentions make."""
+        strength = self._weight_of_kind()[links["kind"]]
         # a corpus of text alone loses nothing
-        weight = strength * links["share"] / (strength.max(initial=0) or 1)
-        weight *= beliefs(links["name"], everyday)
+        weight = strength * links["share"] / np.float32(self.strongest or 1)
+        weight *= beliefs(links["name"], self.everyday)
         return EdgeTable.build(
-            len(facts.file),
+            n_nodes,
             source=links["owner"],
             target=links["target"],
             relation=np.zeros(len(links), dtype=np.int16),
@@ -298,48 +342,68 @@ def _everyday(said: Said, n_names: int) -> NDArray[np.float64]:
     return shares
 
 
-def _as_names(said: Said, everyday: NDArray[np.float64]) -> Said:
-    """Return the mentions without those that use an everyday word as a word.
+def _standing(
+    said: Said, everyday: NDArray[np.float64], facts: NodeFacts
+) -> NDArray[np.int8]:
+    """Return of mentions, among them all of the nodes that they name, whether they
+    count, ``(s,)``.
+    """
+    standing = np.full(len(said), DROPPED, np.int8)
+    at = np.flatnonzero(_are_names(said, everyday))
+    at = at[_are_of_others(said[at], facts)]
+    standing[at[_first_of_sources(said[at], facts)]] = LINKS
+    return standing
+
+
+def _are_names(said: Said, everyday: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which mentions do not use an everyday word as a word, ``(s,)``.
 
     An everyday word is a name that the texts of the corpus say more often as a word
     among others. A cell may begin with its capital.
     """
     is_word = (everyday[said["name"]] > _MOSTLY) & _of_kinds(said, *_SAID)
     tells = (said["words"] > 0) | _of_kinds(said, *_TEXTS)
-    names: Said = said[~(is_word & (said["names"] == 0) & tells)]
-    return names
+    return np.asarray(~(is_word & (said["names"] == 0) & tells), np.bool_)
 
 
-def _between_sources(said: Said, facts: NodeFacts) -> Said:
-    """Return the mentions of another source, which bears another title.
-
-    Of those by a source's text only the first is returned.
+def _are_of_others(said: Said, facts: NodeFacts) -> NDArray[np.bool_]:
+    """Return which mentions are of another source, which bears another title,
+    ``(s,)``.
     """
     owner, target = said["owner"], said["target"]
     title, file = facts.title, facts.file
     same_title = (title[target] > 0) & (title[owner] == title[target])
-    text = said["row"] == NO_ROW
-    same_file = text & (file[owner] == file[target])
-    said = said[~same_title & (owner != target) & ~same_file]
+    same_file = (said["row"] == NO_ROW) & (file[owner] == file[target])
+    return np.asarray(~same_title & (owner != target) & ~same_file, np.bool_)
+
+
+def _first_of_sources(said: Said, facts: NodeFacts) -> NDArray[np.bool_]:
+    """Return which mentions are the first by the text of a source, or by a row,
+    ``(s,)``.
+    """
     by_text = np.flatnonzero(said["row"] == NO_ROW)
     owner, target = said["owner"][by_text], said["target"][by_text]
     alias = _of_kinds(said, *_ALIASES)[by_text]
-    keys = alias, target, file[owner]
+    keys = alias, target, facts.file[owner]
     order = np.lexsort((owner, facts.number[owner], *keys))
-    first = np.any([np.diff(key[order], prepend=-1) != 0 for key in keys], axis=0)
-    return np.delete(said, by_text[order[~first]])
+    is_first = np.any([np.diff(key[order], prepend=-1) != 0 for key in keys], axis=0)
+    first = np.ones(len(said), np.bool_)
+    first[by_text[order[~is_first]]] = False
+    return first
 
 
-def _without_hubs(links: Said, n_sources: int) -> Said:
-    """Return the mentions without those of what too many sources say."""
-    target, n = links["target"], int(links["target"].max(initial=-1)) + 1
+def _without_common(said: Said, n_sources: int) -> NDArray[np.bool_]:
+    """Return which mentions make links, ``(s,)``: those that count, without those of
+    what too many sources say.
+    """
+    counts, target = said["standing"] != DROPPED, said["target"]
+    n_targets = int(target.max(initial=-1)) + 1
     by_alias, by_title = (
-        np.bincount(target[_of_kinds(links, kind)], minlength=n)[target]
+        np.bincount(target[counts & _of_kinds(said, kind)], minlength=n_targets)
         for kind in ("text_alias", "text")
     )
-    is_alias = _of_kinds(links, *_ALIASES)
-    is_title = _of_kinds(links, "text", "inside")
-    common = is_alias & (by_alias > max(_COMMON_LEAST, _COMMON_SHARE * n_sources))
-    hub = is_title & (by_title > max(_COMMON_LEAST, _HUB_SHARE * n_sources))
-    kept: Said = links[~common & ~hub]
-    return kept
+    common_alias = by_alias > max(_COMMON_LEAST, _COMMON_SHARE * n_sources)
+    common_title = by_title > max(_COMMON_LEAST, _HUB_SHARE * n_sources)
+    common = _of_kinds(said, *_ALIASES) & common_alias[target]
+    common |= _of_kinds(said, "text", "inside") & common_title[target]
+    return np.asarray(counts & ~common, np.bool_)

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,7 +19,12 @@ from numpy.typing import NDArray
 from graphret.columns import TextArray
 from graphret.edges import NO_ROW
 from graphret.executors import batched
-from graphret.linking.bearers import with_bearers
+from graphret.linking.bearers import (
+    Bearer,
+    bearers_of,
+    bearers_parts,
+    with_bearers,
+)
 from graphret.linking.gazetteer import Gazetteer
 from graphret.linking.usage import NameUse, use_at
 from graphret.nodes import NodeTable
@@ -59,6 +66,14 @@ class Mention(NamedTuple):
     share: float
     column: int
     name: str
+
+
+class Name(NamedTuple):
+    """A name of a node: its words, its spelling, and whether it is the full one."""
+
+    words: Words
+    spelled: str
+    is_full: bool
 
 
 def units_of(nodes: NodeTable, chosen: NDArray[np.int64]) -> Iterator[TextUnit]:
@@ -115,10 +130,6 @@ class WordRarity:
         return cls(bundle.meta["n_names"], dict(zip(words, counts, strict=True)))
 
 
-#: The id of a node, and how it spells a name.
-Bearer: TypeAlias = tuple[str, str]
-
-
 @dataclass(frozen=True, eq=False)
 class NodeNames:
     """The names of nodes: who bears one, which a text holds, and which a cell and its
@@ -129,9 +140,9 @@ class NodeNames:
     Parameters
     ----------
     given
-        By the id of a node its names, of which the first is its full name.
+        By the id of a node its names.
     full, alias
-        Who bears a name as the full one, or as another.
+        Who bears a name, given by its words, as the full one, or as another.
     bags
         The words of each full name, by the id of who bears it.
     postings
@@ -141,16 +152,62 @@ class NodeNames:
     """
 
     settings: LinkSettings
-    given: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    full: Mapping[Words, tuple[Bearer, ...]] = field(default_factory=dict)
-    alias: Mapping[Words, tuple[Bearer, ...]] = field(default_factory=dict)
+    given: Mapping[str, Sequence[Name]] = field(default_factory=dict)
+    full: Mapping[str, tuple[Bearer, ...]] = field(default_factory=dict)
+    alias: Mapping[str, tuple[Bearer, ...]] = field(default_factory=dict)
     bags: Mapping[str, frozenset[str]] = field(default_factory=dict)
     postings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     gazetteer: Gazetteer = field(default_factory=Gazetteer)
     rarity: WordRarity | None = None
 
-    def __reduce__(self) -> Any:  # the names alone go to other processes
-        return _names_of, (self.settings, dict(self.given), self.rarity)
+    def __reduce__(self) -> Any:  # who bears names alone goes to other processes
+        tables = dict(self.full), dict(self.alias)
+        return NodeNames.of, (self.settings, *tables, self.rarity)
+
+    @classmethod
+    def of(
+        cls,
+        settings: LinkSettings,
+        full: Mapping[str, tuple[Bearer, ...]],
+        alias: Mapping[str, tuple[Bearer, ...]],
+        rarity: WordRarity | None,
+    ) -> NodeNames:
+        """Return the names that nodes bear as full ones, and as others."""
+        given: dict[str, list[Name]] = defaultdict(list)
+        bags: dict[str, frozenset[str]] = {}
+        postings: dict[str, list[str]] = defaultdict(list)
+        for side in (full, alias):
+            for spoken, bearers in side.items():
+                words = tuple(spoken.split(" "))
+                bag = frozenset(words)
+                for id_, spelled in bearers:
+                    given[id_].append(Name(words, spelled, side is full))
+                    if side is full:
+                        bags[id_] = bag
+                        for word in bag:
+                            postings[word].append(id_)
+        sorted_postings = {word: tuple(sorted(ids)) for word, ids in postings.items()}
+        names = cls(
+            settings, dict(given), full, alias, bags, sorted_postings, rarity=rarity
+        )
+        phrases = {tuple(spoken.split(" ")) for spoken in chain(full, alias)}
+        return replace(names, gazetteer=names._spoken(phrases))
+
+    def parts(self) -> Parts:
+        """The names as they are saved."""
+        parts = Parts()
+        parts.add("full", bearers_parts(self.full))
+        parts.add("alias", bearers_parts(self.alias))
+        if self.rarity is not None:
+            parts.add("rarity", self.rarity.parts())
+        return parts
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle, settings: LinkSettings) -> NodeNames:
+        """Open saved names."""
+        full, alias = (dict(bearers_of(bundle.sub(of))) for of in ("full", "alias"))
+        rarity = WordRarity.from_bundle(bundle.sub("rarity"))
+        return cls.of(settings, full, alias, rarity)
 
     def changed(
         self, gone: Collection[str], come: Mapping[str, Sequence[str]]
@@ -158,23 +215,24 @@ class NodeNames:
         """Return the names when some nodes bear none any more and others come, and
         which names a text may say otherwise now.
         """
-        left = [(id_, *name) for id_ in gone for name in _names(self.given[id_])]
-        new = [(id_, *name) for id_, own in come.items() for name in _names(own)]
+        named = {id_: [*_names(own)] for id_, own in come.items()}
+        left = [(id_, name) for id_ in gone for name in self.given.get(id_, ())]
+        new = [(id_, name) for id_, own in named.items() for name in own]
         given = {id_: own for id_, own in self.given.items() if id_ not in gone}
-        lost = {id_: words for id_, words, _, side in left if side == "full"}
-        found = {id_: words for id_, words, _, side in new if side == "full"}
+        lost = {id_: name.words for id_, name in left if name.is_full}
+        found = {id_: name.words for id_, name in new if name.is_full}
         bags = {id_: bag for id_, bag in self.bags.items() if id_ not in lost}
         bags |= {id_: frozenset(words) for id_, words in found.items()}
         postings = with_bearers(self.postings, _postings(lost), _postings(found))
         after = replace(
             self,
-            given={**given, **come},
-            full=with_bearers(self.full, *_bearers(left, new, of="full")),
-            alias=with_bearers(self.alias, *_bearers(left, new, of="alias")),
+            given={**given, **named},
+            full=with_bearers(self.full, *_bearers(left, new, full=True)),
+            alias=with_bearers(self.alias, *_bearers(left, new, full=False)),
             bags=bags,
             postings=postings,
         )
-        phrases = {words for _, words, *_ in (*left, *new)}
+        phrases = {name.words for _, name in (*left, *new)}
         renamed = Renamed(
             [words for words in phrases if self._borne(words) != after._borne(words)],
             [frozenset(words) for words in (*lost.values(), *found.values())],
@@ -196,25 +254,25 @@ class NodeNames:
         """Return the gazetteer after some names changed."""
         gazetteer = copy(self.gazetteer)
         for words in phrases:
-            spoken = " ".join(words)
             full, alias, spelled = self._borne(words)
             said = is_informative(words, NAME_STOP_WORDS) or is_capitals(spelled)
             if said and (full or alias):
-                gazetteer.add(spoken)
+                gazetteer.add_words(words)
             else:
-                gazetteer.discard(spoken)
+                gazetteer.discard(" ".join(words))
         return gazetteer
 
     def _borne(self, words: Words) -> tuple[Sequence[str], Sequence[str], str]:
         """Return who bears a name in full and as an alias, where it says anything, and
         how the first who bears it spells it.
         """
-        sides = self.full.get(words, ()), self.alias.get(words, ())
+        spoken = " ".join(words)
+        sides = self.full.get(spoken, ()), self.alias.get(spoken, ())
         full, alias = (
             [id_ for id_, _ in side] if len(side) <= self.settings.max_bearers else []
             for side in sides
         )
-        first = min((side[0] for side in sides if side), default=("", " ".join(words)))
+        first = min((side[0] for side in sides if side), default=("", spoken))
         return full, alias, first[1]
 
     def _completes(self, word: str) -> bool:
@@ -336,29 +394,26 @@ def _says_capitals(name: str, text: str) -> bool:
     )
 
 
-def _names_of(
-    settings: LinkSettings, given: Mapping[str, Sequence[str]], rarity: WordRarity
-) -> NodeNames:
-    return NodeNames(settings, rarity=rarity).changed((), given)[0]
-
-
-def _names(own: Sequence[str]) -> Iterator[tuple[Words, str, str]]:
-    """Yield the names of a node, each once: its words, how it is spelled, and whether
-    it is the full name or an alias.
-    """
+def _names(own: Sequence[str]) -> Iterator[Name]:
+    """Yield the names of a node, of which the first is its full name, each once."""
     seen: set[Words] = set()
     for nth, name in enumerate(own):
         words = tuple(words_of(name))
         if words and len(words) <= MAX_NAME_WORDS and words not in seen:
             seen.add(words)
-            yield words, name, "alias" if nth else "full"
+            yield Name(words, name, is_full=not nth)
 
 
 def _bearers(
-    *changes: Sequence[tuple[str, Words, str, str]], of: str
-) -> Iterator[list[tuple[Words, Bearer]]]:
+    *changes: Sequence[tuple[str, Name]], full: bool
+) -> Iterator[list[tuple[str, Bearer]]]:
+    """Yield of each change the full names or the others, with who bears them."""
     for change in changes:
-        yield [(words, (id_, name)) for id_, words, name, side in change if side == of]
+        yield [
+            (" ".join(name.words), (id_, name.spelled))
+            for id_, name in change
+            if name.is_full == full
+        ]
 
 
 def _postings(full: Mapping[str, Words]) -> list[tuple[str, str]]:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.edges import ranges, row_starts
+from graphret.change import Change
+from graphret.edges import row_starts
 from graphret.executors import LOCAL, Executor
-from graphret.sage.change import Change
 from graphret.sage.codes import flags
 from graphret.search.nearest import nearest_rows
 from graphret.search.vectors import Floats
+from graphret.splice import ranges
 
 #: The columns of `Neighbors`.
 COLUMNS = ("own", "other", "similarity")

@@ -37,7 +37,8 @@ def save(
     parts.add("lexical", state.index.lexical.parts())
     if state.index.dense:
         parts.add("dense", state.index.dense.parts())
-    parts.add("connections", state.connections.parts())
+    follow_alone = not len(state.explicit)
+    parts.add("connections", state.connections.parts(follow_alone=follow_alone))
     parts.add("explicit", state.explicit.parts())
     parts.meta["settings"] = {
         "rows_per_segment": settings.rows_per_segment,

@@ -8,22 +8,23 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, product
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.columns import Records, TextArray, to_json
 from graphret.edges import EdgeTable, row_starts
 from graphret.expansion.frontier import SHARES_NAME
 from graphret.linking.usage import stands_in_sentence
 from graphret.nodes import NodeTable
 from graphret.sage.belief import beliefs
-from graphret.sage.change import Change
 from graphret.sage.codes import CodeLists, Codes, flags
 from graphret.sage.entities import Entities
 from graphret.sage.facts import NodeFacts
 from graphret.sage.names import parts_of, reference_names, title_of
+from graphret.sage.relinked import Relinked
 from graphret.sage.settings import LinkSettings, SimilaritySettings
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.storage import Bundle, Parts
@@ -36,6 +37,7 @@ from graphret.text import words as words_of
 _SHARED_BY, _MAX_TITLED, _TITLED_BY, _TITLED_LEAST = 0.05, 3, 0.02, 20
 # An everyday word is in lower case in this share of the texts that say it.
 _MOSTLY = 0.5
+_COLUMNS = ("lower", "tells", "first_word", "pairs")
 _NUMERAL = re.compile(r"[ivx]+")
 
 T = TypeVar("T", bound=np.generic)
@@ -61,7 +63,7 @@ def shared_name_links(
     change = Change.whole(nodes)
     facts, entities = NodeFacts().changed(change), Entities().changed(change)
     shared = SharedNames(settings or LinkSettings())
-    return shared.changed(change, facts, entities, Entities()).edges(facts, entities)
+    return shared.changed(change, NodeFacts(), facts, Entities(), entities)[1].edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,26 +127,50 @@ class SharedNames:
     pairs: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, PAIR))
 
     def changed(
-        self, change: Change, facts: NodeFacts, entities: Entities, before: Entities
-    ) -> SharedNames:
-        """Return what names join after a change; `before` are the entities before
-        it.
-        """
+        self,
+        change: Change,
+        old_facts: NodeFacts,
+        facts: NodeFacts,
+        old_entities: Entities,
+        entities: Entities,
+    ) -> tuple[SharedNames, Relinked]:
+        """Return what names join after a change, and the links that it makes anew."""
+        n_nodes = len(change.after)
         if not self.settings.shared_weight:
-            return self
+            nowhere = np.zeros(n_nodes, np.bool_)
+            return self, Relinked((SHARES_NAME,), nowhere, EdgeTable.empty(n_nodes))
         read = self._read(change, entities)
         after = replace(read, sharers=read._sharers(facts, entities))
-        chosen = after._touched(self, change, entities, before)
+        chosen = after._touched(self, change, entities, old_entities)
         kept = self.pairs.copy()
         for end in ("low", "high"):
-            kept[end] = change.moved[kept[end]]
+            kept[end] = change.places[kept[end]]
+        gone = kept[chosen[kept["name"]]]
         kept = kept[~chosen[kept["name"]]]
-        made = [
+        joined_texts = [
             (low, high, name)
             for name, low, high in after._joined(chosen, change.after, facts, entities)
         ]
-        pairs = np.concatenate([kept, np.asarray(made, dtype=PAIR)])
-        return replace(after, pairs=pairs)
+        made = np.asarray(joined_texts, dtype=PAIR)
+        after = replace(after, pairs=np.concatenate([kept, made]))
+        believed = after._believed_otherwise(self.sharers, len(entities.names))
+        other = kept["low"][believed[kept["name"]]]
+        lows = np.concatenate([gone["low"][gone["low"] >= 0], made["low"], other])
+        touched = flags(lows, n_nodes)
+        touched |= bool(old_facts.is_table.any() != facts.is_table.any())
+        edges = after._edges(touched, facts, entities)
+        return after, Relinked((SHARES_NAME,), touched, edges)
+
+    def _believed_otherwise(
+        self, before: Sharers | None, n_names: int
+    ) -> NDArray[np.bool_]:
+        """Return which names are everyday to another degree than before,
+        ``(names,)``.
+        """
+        if before is None or self.sharers is None:
+            return np.ones(n_names, np.bool_)
+        now: NDArray[np.float64] = self.sharers.everyday
+        return now != _padded(before.everyday, n_names, 0.0)
 
     def _read(self, change: Change, entities: Entities) -> SharedNames:
         """Return what is known of nodes and names after a change, without what follows
@@ -294,36 +320,44 @@ class SharedNames:
                 if _tells(key, facts, *pair):
                     yield one, *pair
 
-    def parts(self, entities: Entities) -> Parts:
-        """What names join as it is saved, without what the nodes say."""
-        names, own = np.unique(self.pairs["name"], return_inverse=True)
-        pairs = self.pairs.copy()
-        pairs["name"] = own
-        parts = Parts({"pairs": pairs})
-        parts.add_texts("names", entities.names.texts().take(names))
+    def parts(self) -> Parts:
+        """What names join, and what that follows from, as it is saved."""
+        parts = Parts({name: getattr(self, name) for name in _COLUMNS})
+        parts.add_texts("words", self.words.texts())
+        for of, lists in (("titled", self.titled), ("called", self.called)):
+            parts.add(of, lists.parts())
         return parts
 
     def from_bundle(
-        self, bundle: Bundle, nodes: NodeTable, facts: NodeFacts, entities: Entities
+        self, bundle: Bundle, facts: NodeFacts, entities: Entities
     ) -> SharedNames:
-        """Open what names join over its nodes; this one knows of none."""
+        """Open what was saved; this one knows of nothing."""
         if not self.settings.shared_weight:
             return self
-        names = entities.names.find(bundle.texts("names").tolist())
-        pairs = bundle.arrays["pairs"].copy()
-        pairs["name"] = names[pairs["name"]]
-        read = self._read(Change.whole(nodes), entities)
-        return replace(read, pairs=pairs, sharers=read._sharers(facts, entities))
+        columns: dict[str, Any] = {name: bundle.arrays[name] for name in _COLUMNS}
+        read = replace(
+            self,
+            titled=CodeLists.from_bundle(bundle.sub("titled")),
+            called=CodeLists.from_bundle(bundle.sub("called")),
+            words=Codes.from_texts(bundle.texts("words")),
+            **columns,
+        )
+        return replace(read, sharers=read._sharers(facts, entities))
 
-    def edges(self, facts: NodeFacts, entities: Entities) -> EdgeTable:
-        """Return the edges, each with the rarest of the names that make it."""
+    def _edges(
+        self, touched: NDArray[np.bool_], facts: NodeFacts, entities: Entities
+    ) -> EdgeTable:
+        """Return the edges whose lower ends are some nodes, ``(n,)``, each with the
+        rarest of the names that make it.
+        """
         weights, any_table = self.settings.kind_weights, facts.is_table.any()
         text = weights.get("text", 1.0)
         share = text / max(weights.values(), default=1.0) if any_table else 1.0
-        ranked = entities.rarest_first(np.unique(self.pairs["name"]))
+        pairs = self.pairs[touched[self.pairs["low"]]]
+        ranked = entities.rarest_first(np.unique(pairs["name"]))
         rank = np.zeros(len(entities.names), np.int64)
         rank[ranked] = np.arange(len(ranked))
-        low, high, name = (self.pairs[column] for column in ("low", "high", "name"))
+        low, high, name = (pairs[column] for column in ("low", "high", "name"))
         order = np.lexsort((rank[name], high, low))
         first = np.diff(low[order], prepend=-1) != 0
         first |= np.diff(high[order], prepend=-1) != 0

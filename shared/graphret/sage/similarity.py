@@ -13,15 +13,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.edges import NO_ROW, EdgeTable, joined
 from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
-from graphret.sage.change import Change
 from graphret.sage.codes import flags
 from graphret.sage.embeddings import Embeddings
 from graphret.sage.entities import Entities, overlapping
 from graphret.sage.facts import NodeFacts
 from graphret.sage.neighbors import COLUMNS, Neighbors
+from graphret.sage.relinked import Relinked
 from graphret.sage.settings import SimilaritySettings
 from graphret.sage.signals import DOCUMENT, ROLES, SIGNALS, TABLE, Signal, role_of
 from graphret.search.dense import DenseIndex
@@ -123,11 +124,15 @@ class Fitted:
 @dataclass(frozen=True, eq=False)
 class SimilarityIndex:
     """What `IS_SIMILAR` and `SHARES_ENTITY` edges are computed from, over a table of
-    nodes, and these edges.
+    nodes.
 
-    Never changed once made. What `changed` returns has the edges of an index that was
+    Never changed once made. The edges after `changed` are those of an index that was
     built with all its nodes and the same thresholds, as long as the search is exact
-    (`graphret.search.dense.HNSW_ABOVE`).
+    (`graphret.search.dense.HNSW_ABOVE`). They lead from the lower position to the
+    higher. Properties of `IS_SIMILAR`: ``signals`` (every known value),
+    ``shared_entities`` (the rarest 8), for a document and a table ``column``, the
+    header of the cell that says a shared entity, its row being the edge's row. Of
+    `SHARES_ENTITY`: ``entities`` (the rarest 8), ``count``, and ``column`` as before.
 
     Parameters
     ----------
@@ -143,12 +148,6 @@ class SimilarityIndex:
         With whom each node shares the rarest entities.
     fitted
         The thresholds; `None` until there are nodes.
-    edges
-        Each from the lower position to the higher. Properties of `IS_SIMILAR`:
-        ``signals`` (every known value), ``shared_entities`` (the rarest 8), for a
-        document and a table ``column``, the header of the cell that says a shared
-        entity, its row being the edge's row. Of `SHARES_ENTITY`: ``entities`` (the
-        rarest 8), ``count``, and ``column`` as before.
     """
 
     nodes: NodeTable
@@ -158,7 +157,6 @@ class SimilarityIndex:
     embeddings: Embeddings = field(default_factory=Embeddings.empty)
     sharing: Neighbors = field(default_factory=lambda: Neighbors.joined([]))
     fitted: Fitted | None = None
-    edges: EdgeTable = field(default_factory=lambda: EdgeTable.empty(0))
 
     @classmethod
     def build(
@@ -167,7 +165,7 @@ class SimilarityIndex:
         dense: DenseIndex | None,
         settings: SimilaritySettings,
         executor: Executor = LOCAL,
-    ) -> SimilarityIndex:
+    ) -> tuple[SimilarityIndex, Relinked]:
         """Embed the texts of all signals, and find the nearest neighbours by each; see
         `changed`.
         """
@@ -183,8 +181,9 @@ class SimilarityIndex:
         entities: Entities,
         dense: DenseIndex | None,
         executor: Executor = LOCAL,
-    ) -> SimilarityIndex:
-        """Return the index after a change, with the same thresholds.
+    ) -> tuple[SimilarityIndex, Relinked]:
+        """Return the index after a change, with the same thresholds, and the edges that
+        it makes anew.
 
         Only texts that were not known are embedded; only the neighbours of nodes that
         are fresh or lost a neighbour are looked up again, and only the edges of nodes
@@ -199,7 +198,6 @@ class SimilarityIndex:
         cap = self.settings.entity_cap
         sharers = entities.whose_names_changed(self.entities, change, cap)
         n_nodes, again = len(change.after), np.union1d(others, sharers)
-        stays = np.where(flags(again, n_nodes)[change.moved], -1, change.moved)
         after = replace(
             self,
             nodes=change.after,
@@ -207,15 +205,16 @@ class SimilarityIndex:
             source=facts.source,
             embeddings=embeddings,
             fitted=self.fitted or Fitted(n_nodes, {}),
-            edges=self.edges.moved(n_nodes, stays),
         )
         after = replace(after, sharing=after._shared(self.sharing, change.moved, again))
         return after._connected(again)
 
-    def refitted(self) -> SimilarityIndex:
-        """Return the index with thresholds that are fitted to its nodes."""
-        every, none = np.arange(len(self.nodes)), EdgeTable.empty(len(self.nodes))
-        fresh = replace(self, fitted=Fitted(len(self.nodes), {}), edges=none)
+    def refitted(self) -> tuple[SimilarityIndex, Relinked]:
+        """Return the index with thresholds that are fitted to its nodes, and its
+        edges.
+        """
+        every = np.arange(len(self.nodes))
+        fresh = replace(self, fitted=Fitted(len(self.nodes), {}))
         shared = fresh._shared(Neighbors.joined([]), np.zeros(0, np.int32), every)
         return replace(fresh, sharing=shared)._connected(every)
 
@@ -241,9 +240,9 @@ class SimilarityIndex:
         both = Neighbors.joined([kept, found])
         return both.at(np.argsort(both.own, kind="stable"))
 
-    def _connected(self, again: NDArray[np.int64]) -> SimilarityIndex:
-        """Return the index with the edges of some nodes besides, and with thresholds
-        for what was not known of any pair.
+    def _connected(self, again: NDArray[np.int64]) -> tuple[SimilarityIndex, Relinked]:
+        """Return the index with thresholds for what was not known of any pair, and the
+        edges of some nodes.
         """
         candidates = self._candidates(again)
         known = self._fitted
@@ -254,8 +253,10 @@ class SimilarityIndex:
         cells = lru_cache(maxsize=_CACHED)(
             lambda table: _cells_of(self.nodes.properties[table])
         )
-        new = [after._edges(group, cells) for group in candidates]
-        return replace(after, edges=joined(len(self.nodes), [self.edges, *new]))
+        n_nodes = len(self.nodes)
+        edges = joined(n_nodes, [after._edges(group, cells) for group in candidates])
+        relations, ends = (IS_SIMILAR, SHARES_ENTITY), ("source", "target")
+        return after, Relinked(relations, flags(again, n_nodes), edges, ends)
 
     @property
     def thresholds(self) -> Thresholds:
@@ -439,12 +440,10 @@ class SimilarityIndex:
         bundle: Bundle,
         nodes: NodeTable,
         settings: SimilaritySettings,
-        read: tuple[NodeFacts, Entities],
-        edges: EdgeTable,
+        facts: NodeFacts,
+        entities: Entities,
     ) -> SimilarityIndex:
-        """Open a saved index over its nodes; `edges` are all edges of the graph."""
-        own = edges.relation_mask((IS_SIMILAR, SHARES_ENTITY))
-        facts, entities = read
+        """Open a saved index over its nodes."""
         return cls(
             nodes,
             settings,
@@ -453,7 +452,6 @@ class SimilarityIndex:
             Embeddings.from_bundle(bundle),
             Neighbors(*(bundle.arrays[f"sharing.{name}"] for name in COLUMNS)),
             Fitted(bundle.meta["n_nodes"], bundle.meta["thresholds"]),
-            edges if own is None else edges.take(np.flatnonzero(own[edges.relation])),
         )
 
 

@@ -5,10 +5,11 @@ state after a change.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from graphret.change import Change
 from graphret.corpus import MetadataExtractor, describe, from_chunks
 from graphret.corpus.chunks import number_of, source_of, without_derived
 from graphret.corpus.metadata import (
@@ -22,7 +23,6 @@ from graphret.corpus.metadata import (
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.sage.change import Change
 from graphret.sage.connections import Connections
 from graphret.sage.similarity import Thresholds
 from graphret.search.hybrid import HybridIndex
@@ -43,12 +43,9 @@ class SageState:
     thresholds
         Those of similarity edges.
     connect
-        Returns what the other edges follow from, which takes a look at every node where
-        the graph was opened and not changed yet; `None` for a copy that can be read and
-        not changed.
-    names
-        Those of the corpus, for metadata that depend on them; `None` until a change
-        asks for them.
+        Returns what the other edges follow from, which is read when the first change of
+        a graph that was opened asks for it; `None` for a copy that can be read and not
+        changed.
     """
 
     graph: Graph
@@ -56,7 +53,6 @@ class SageState:
     explicit: EdgeTable
     thresholds: Thresholds
     connect: Callable[[], Connections] | None
-    names: CorpusNames | None = None
 
     @classmethod
     def connected(
@@ -64,16 +60,14 @@ class SageState:
         index: HybridIndex,
         connections: Connections,
         explicit: EdgeTable,
-        names: CorpusNames | None = None,
     ) -> SageState:
         """Return the state with every edge."""
         return cls(
-            Graph(index.table, connections.edges(explicit)),
+            Graph(index.table, connections.with_given(explicit)),
             index,
             explicit,
             connections.similarity.thresholds,
             connections.itself,
-            names,
         )
 
     @property
@@ -121,14 +115,12 @@ class SageState:
         nodes = self.graph.nodes
         gone = {*gone} - {node.id for node in fresh}
         altered, names = self._described(fresh, gone, metadata)
-        table, places = nodes.merged(NodeTable.of(altered), gone)
-        fresh_at = np.sort(table.positions(node.id for node in altered))
-        index = self.index.changed(table, self._reread(altered))
-        given = self.explicit.moved(len(table), places)
-        given = given.merged(EdgeTable.of(table, edges))
-        change = Change(nodes, table, places, fresh_at)
+        change = Change.of(nodes, NodeTable.of(altered), gone)
+        index = self.index.changed(change.only(self._reread(altered)))
+        given = self.explicit.moved(len(change.after), change.places)
+        given = given.merged(EdgeTable.of(change.after, edges))
         connections = self.connections.changed(change, index.dense)
-        return SageState.connected(index, connections, given, names)
+        return SageState.connected(index, replace(connections, names=names), given)
 
     def _described(
         self,
@@ -147,7 +139,9 @@ class SageState:
             described = describe([*kept.values(), *fresh], metadata)
             return [node for node in described if kept.get(node.id) != node], None
         nodes = self.graph.nodes
-        names = self.names or CorpusNames().changed((), undescribed(nodes))[0]
+        names = (
+            self.connections.names or CorpusNames().changed((), undescribed(nodes))[0]
+        )
         left = nodes.find([*new, *gone])
         names, differ = names.changed(
             undescribed(nodes.at(left[left >= 0])), undescribed(fresh)

@@ -5,10 +5,14 @@ itself.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.edges import EdgeTable
 from graphret.expansion.frontier import SAME_SOURCE
+from graphret.sage.codes import flags
 from graphret.sage.facts import NO_PLACE, NodeFacts
+from graphret.sage.relinked import Relinked
 
 #: The relation from a chunk or segment to the one behind it.
 NEXT = "NEXT"
@@ -19,8 +23,9 @@ ALL_PAIRS_UP_TO = 16
 WINDOW = 8
 
 
-def structure_edges(facts: NodeFacts) -> EdgeTable:
-    """Return the structural links of nodes, `NEXT` and `SAME_SOURCE`, all of weight 1.
+def structure_links(change: Change, before: NodeFacts, facts: NodeFacts) -> Relinked:
+    """Return the structural links that a change makes anew, `NEXT` and `SAME_SOURCE`,
+    all of weight 1: those of the sources that it touches.
 
     "We also preserve parent/structural links (e.g., chunks from the same source)"
     (SAGE, section 2.1 B). Nodes are of one source when their property ``source_id`` is
@@ -28,17 +33,20 @@ def structure_edges(facts: NodeFacts) -> EdgeTable:
     are linked; in larger ones, those up to 8 places apart, so that the number of edges
     is linear in the number of nodes.
     """
-    n_nodes = len(facts.source)
-    position = np.arange(n_nodes)
-    place = np.where(facts.place == NO_PLACE, position, facts.place)
-    _, of_node = np.unique(facts.source, return_inverse=True)
-    ordered = np.lexsort((position, place, of_node))
-    source = of_node[ordered]
-    small = (
-        np.bincount(source)[source] <= ALL_PAIRS_UP_TO
-        if len(source)
-        else np.zeros(0, bool)
-    )
+    touched = np.append(facts.source[change.fresh], before.source[change.left])
+    is_member = flags(touched, len(facts.strings))[facts.source]
+    edges = _edges_among(np.flatnonzero(is_member), facts)
+    return Relinked((NEXT, SAME_SOURCE), is_member, edges)
+
+
+def _edges_among(nodes: NDArray[np.int64], facts: NodeFacts) -> EdgeTable:
+    """Return the structural links among some nodes."""
+    place = facts.place[nodes]
+    place = np.where(place == NO_PLACE, nodes, place)
+    order = np.lexsort((nodes, place, facts.source[nodes]))
+    ordered = nodes[order]
+    source = facts.source[ordered]
+    small = np.bincount(source, minlength=1)[source] <= ALL_PAIRS_UP_TO
     near = [np.zeros((2, 0), np.int64)]
     for apart in range(1, ALL_PAIRS_UP_TO):
         first = np.flatnonzero(
@@ -49,5 +57,5 @@ def structure_edges(facts: NodeFacts) -> EdgeTable:
     low, high = np.concatenate([following, linked], axis=1)
     relation = np.repeat([0, 1], [following.shape[1], linked.shape[1]])
     return EdgeTable.build(
-        n_nodes, low, high, relation, [NEXT, SAME_SOURCE], np.ones(len(low))
+        len(facts.source), low, high, relation, [NEXT, SAME_SOURCE], np.ones(len(low))
     )

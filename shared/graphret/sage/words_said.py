@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.edges import ranges, row_starts
-from graphret.sage.change import Change
-from graphret.sage.codes import CodeLists, Codes, flags
+from graphret.change import Change
+from graphret.edges import row_starts
+from graphret.sage.codes import CodeLists, Codes
+from graphret.search.postings import Postings
+from graphret.storage import Bundle, Parts
 from graphret.text import words as words_of
 from graphret.types import Node
 
@@ -29,27 +31,51 @@ class WordsSaid:
 
     vocabulary: Codes[str] = field(default_factory=lambda: Codes([_BREAK]))
     said: CodeLists = field(default_factory=lambda: CodeLists.of([]))
+    postings: Postings = field(
+        default_factory=lambda: Postings.of(CodeLists.of([]).lists)
+    )
 
     def changed(self, change: Change) -> WordsSaid:
         """Return the words after a change, reading the fresh nodes."""
         lists = (self.vocabulary.of_each(_words(node)) for node in change.nodes)
-        return WordsSaid(
-            self.vocabulary, self.said.changed(change, CodeLists.of(lists))
-        )
+        said = self.said.changed(change, CodeLists.of(lists))
+        postings = self.postings.changed(change.splice) or Postings.of(said.lists)
+        return WordsSaid(self.vocabulary, said, postings)
+
+    def parts(self) -> Parts:
+        """The words as they are saved."""
+        parts = self.said.parts()
+        parts.add_texts("vocabulary", self.vocabulary.texts())
+        return parts
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> WordsSaid:
+        """Open saved words."""
+        vocabulary = Codes.from_texts(bundle.texts("vocabulary"))
+        said = CodeLists.from_bundle(bundle)
+        return cls(vocabulary, said, Postings.of(said.lists))
 
     def saying(self, phrases: Iterable[Sequence[str]]) -> NDArray[np.int64]:
         """Return the nodes, ascending, that say one of the phrases, word by word."""
-        known = ((phrase, self.vocabulary.find(phrase)) for phrase in phrases)
-        asked = [codes for phrase, codes in known if 0 < len(phrase) == len(codes)]
-        places, starts = self._places(np.asarray([codes[0] for codes in asked], int))
-        words, found = self.said.codes, [np.zeros(0, np.int64)]
-        for codes in asked:
-            at = places[ranges(starts, codes[:1])]
-            at = at[at + len(codes) <= len(words)]
-            for offset, word in enumerate(codes[1:].tolist(), 1):
-                at = at[words[at + offset] == word]
-            found.append(at)
-        return np.unique(self._owners(np.concatenate(found)))
+        found = [np.zeros(0, np.int64)]
+        for phrase in phrases:
+            codes = self.vocabulary.find(phrase)
+            if 0 < len(phrase) == len(codes):
+                rarest = min(codes.tolist(), key=self.postings.count)
+                nodes, _ = self._with(np.asarray([rarest]))
+                found.append(self._following(codes, np.unique(nodes)))
+        return np.unique(np.concatenate(found))
+
+    def _following(
+        self, codes: NDArray[np.int64], nodes: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return those of some nodes that say some words one behind the other."""
+        words, starts = self.said.at(nodes), self.said.starts
+        owners = np.repeat(nodes, starts[nodes + 1] - starts[nodes])
+        at = np.arange(max(len(words) - len(codes) + 1, 0))
+        for offset, word in enumerate(codes.tolist()):  # a break stands between nodes
+            at = at[words[at + offset] == word]
+        return owners[at]
 
     def covering(
         self,
@@ -61,30 +87,29 @@ class WordsSaid:
         """Return the nodes among some, ``(n,)``, that say words of one of the bags
         which make up this share of its rarity, ascending.
         """
-        every = self.vocabulary.find({word for bag in bags for word in bag})
-        places, starts = self._places(every)
-        found = np.zeros(len(among), dtype=bool)
+        words = sorted({word for bag in bags for word in bag})
+        codes = self.vocabulary.find(words)
+        nodes, which = self._with(codes)
+        nodes, which = nodes[among[nodes]], which[among[nodes]]
+        order = np.argsort(which, kind="stable")
+        said_by = np.split(nodes[order], row_starts(which, len(codes))[1:-1])
+        nodes_by_word = {
+            self.vocabulary.values[code]: said
+            for code, said in zip(codes.tolist(), said_by, strict=False)
+        }
+        none, found = np.zeros(0, np.int64), np.zeros(len(among), dtype=bool)
         for bag in bags:
             covered = np.zeros(len(among))
             for word in bag:
-                said = places[ranges(starts, self.vocabulary.find([word]))]
-                covered[self._owners(said)] += rarity(word)  # once a node
+                covered[nodes_by_word.get(word, none)] += rarity(word)  # once a node
             found |= covered >= share * sum(map(rarity, bag))
         return np.flatnonzero(found & among)
 
-    def _places(
+    def _with(
         self, codes: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the places of some words, those of each in turn, and where each word's
-        begin, by its number.
-        """
-        words = self.said.codes if len(codes) else np.zeros(0, np.int32)
-        places = np.flatnonzero(flags(codes, len(self.vocabulary))[words])
-        order = np.argsort(words[places], kind="stable")
-        return places[order], row_starts(words[places], len(self.vocabulary))
-
-    def _owners(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.searchsorted(self.said.starts, places, side="right") - 1
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Return every node that says some words, as often as it does, and which."""
+        return self.postings.occurrences(codes, self.said.lists)
 
 
 def _words(node: Node) -> Iterator[str]:

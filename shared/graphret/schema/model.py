@@ -18,10 +18,12 @@ from graphret.schema.text import (
     quote_name,
     quote_value,
 )
+from graphret.where import PROPERTIES
 
 _Value = TypeVar("_Value")
 
 _VALUES = 3
+_TEXTUAL = ("STRING", "MAP", "ANY")  # types of which a value may hold words
 _PARTS = ("sampled_relations", "sampled_properties", "sampled_relation_properties")
 
 
@@ -131,6 +133,16 @@ class GraphSchema:
             {relation for _, relation, _ in self.relations}
             | set(self.relation_properties)
         )
+
+    def textual_properties(self) -> list[str]:
+        """Return the properties of nodes that may hold words, in order."""
+        found = {
+            name.removeprefix(PROPERTIES)
+            for by_name in self.properties.values()
+            for name, about in by_name.items()
+            if about.type.rpartition("LIST OF ")[2] in _TEXTUAL
+        }
+        return sorted(found)
 
     def in_cypher(self) -> GraphSchema:
         """Return the schema with the names in queries, without unqueryable labels."""

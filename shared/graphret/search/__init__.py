@@ -1,5 +1,6 @@
 """Finding nodes by text."""
 
+from graphret.search.adaptive import AdaptiveFieldIndex, TrainedFields
 from graphret.search.analysis import Analyzer
 from graphret.search.arrays import ArrayIndex
 from graphret.search.bm25 import BM25Index, BM25Settings
@@ -10,6 +11,7 @@ from graphret.search.index import Matches, TextIndex
 from graphret.search.neo4j_index import Neo4jTextIndex
 
 __all__ = [
+    "AdaptiveFieldIndex",
     "Analyzer",
     "ArrayIndex",
     "BM25Index",
@@ -21,4 +23,5 @@ __all__ = [
     "Neo4jTextIndex",
     "NodeText",
     "TextIndex",
+    "TrainedFields",
 ]

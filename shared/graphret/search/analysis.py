@@ -11,16 +11,16 @@ from graphret.errors import InvalidInput
 from graphret.stopwords import QUESTION_WORDS
 from graphret.text import tokenize, words
 
-# What is written in a way of its own: snake_case, C++, C#, .NET, camelCase.
+# Names in code: snake_case, C++, C#, .NET, camelCase.
 _CODE = re.compile(
     r"(?<!\w)[A-Za-z]\w*_\w+|(?<!\w)[A-Za-z]\w*(?:\+\+|#)(?![\w+#])"
     r"|(?<![\w.])\.[A-Za-z]\w+|(?<!\w)[a-z]+(?:[A-Z][a-z0-9]+)+(?!\w)"
 )
-# In capitals, and no word beside it is.
+# A word in capitals, next to none in capitals.
 _CAPITALS = re.compile(
     r"(?<![A-Z][A-Z] )(?<![A-Z][A-Z], )(?<!\w)[A-Z]+(?:&[A-Z]+)*+(?!\w|,? [A-Z][A-Z])"
 )
-# A word that is divided at the end of a line.
+# A word that is hyphenated at the end of a line.
 _DIVIDED = re.compile(r"(?<![^\W\d_])([^\W\d_]++)-[ \t]*+\r?\n[ \t]*+([^\W\d_]++)")
 
 _WORDS_KEPT = 2_000_000  # bounds the memory of a long-lived process
@@ -28,11 +28,10 @@ _WORDS_KEPT = 2_000_000  # bounds the memory of a long-lived process
 
 @dataclass(frozen=True)
 class Analyzer:
-    """Words, case and accents folded, stop words out, stemmed.
+    """Splits text into words, folds case and accents, drops stop words, and stems.
 
-    What is found by its spelling is a term besides its words, at the end: names in code
-    (``snake_case``, ``C++``), stop words in capitals (IT, AT&T), and a word that a line
-    end divides, joined.
+    Terms by spelling follow at the end: names in code (``snake_case``, ``C++``), stop
+    words in capitals (IT, AT&T), and words hyphenated at the end of a line, joined.
 
     Parameters
     ----------
@@ -46,29 +45,30 @@ class Analyzer:
     def __call__(self, text: str) -> list[str]:
         """Return the terms of a text, in order, repeated as often as they occur."""
         term_of = _terms(self.language, self.stopwords)
-        found = [term for word in words(text) if (term := term_of(word))]
-        return [*found, *_spelled(text, term_of)]
+        terms = [term for word in words(text) if (term := term_of(word))]
+        return [*terms, *_spelled_terms(text, term_of)]
 
     def of_query(self, query: str) -> list[str]:
-        """Return the terms of a question: without English question words, but those in
-        names, if others are left.
+        """Return the terms of a question, without English question words.
+
+        Those in names stay, as do all where nothing else is left.
         """
         if self.stopwords != "english":
             return self(query)
-        asked = (
+        content_words = (
             word
             for word, at, _ in tokenize(query)
             if word not in QUESTION_WORDS or (at and query[at].isupper())
         )
         term_of = _terms(self.language, self.stopwords)
-        found = [term for term in map(term_of, asked) if term]
-        return [*found, *_spelled(query, term_of)] or self(query)
+        terms = [term for term in map(term_of, content_words) if term]
+        return [*terms, *_spelled_terms(query, term_of)] or self(query)
 
 
-def _spelled(text: str, term_of: Callable[[str], str]) -> Iterator[str]:
-    """Yield the terms of what tells by how it is spelled."""
+def _spelled_terms(text: str, term_of: Callable[[str], str]) -> Iterator[str]:
+    """Yield the terms that are recognised by their spelling."""
     for code in _CODE.finditer(text):
-        # In lower case, unless case is all that tells it from a word.
+        # In lower case, unless case alone tells it from a word.
         plain = code[0].isalnum()
         yield code[0] if plain else code[0].lower()
     for capitals in _CAPITALS.finditer(text):
@@ -84,11 +84,11 @@ def _spelled(text: str, term_of: Callable[[str], str]) -> Iterator[str]:
 
 @lru_cache(maxsize=8)
 def _terms(language: str, stopwords: str) -> Callable[[str], str]:
-    """Return what makes a word a term, empty for a stop word."""
+    """Return a function from a word to its term, empty for a stop word."""
     import Stemmer
-    from bm25s.tokenization import (
-        Tokenizer,
-    )  # importing bm25s takes a tenth of a second
+
+    # Importing bm25s takes a tenth of a second.
+    from bm25s.tokenization import Tokenizer
 
     try:
         stem = Stemmer.Stemmer(language).stemWord if language else str

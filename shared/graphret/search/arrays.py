@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.contracts import Lock, restriction_of
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
@@ -63,11 +64,9 @@ class TableIndex(ABC):
         """The indexes that it is made of, or itself where it is made of no other."""
 
     @abstractmethod
-    def changed(
-        self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None
-    ) -> Self:
-        """Return what is made of another table, reading nodes that are new or in
-        `fresh`, neighbours in `source`.
+    def changed(self, change: Change, source: GraphStore | None = None) -> Self:
+        """Return what is made of the table after a change, reading its fresh nodes,
+        neighbours in `source`.
         """
 
     @abstractmethod
@@ -124,8 +123,9 @@ class TableIndex(ABC):
             if self.scope is not None and self.scope.isdisjoint(one.labels)
         }
         fresh = {node.id: node for node in upserts if node.id not in outside}
-        table = self.table.merged(NodeTable.of(fresh.values()), {*deletes, *outside})[0]
-        state = self.changed(table, [node.id for node in upserts], source)
+        gone = {*deletes, *outside}.difference(fresh)
+        change = Change.of(self.table, NodeTable.of(fresh.values()), gone)
+        state = self.changed(change, source)
         state.scope = self.scope
         # one assignment, so that a search sees the old state or the new
         return lambda: setattr(self, "__dict__", state.__dict__)
@@ -157,7 +157,7 @@ class TableIndex(ABC):
         for leaf in cut.leaves():
             stale |= leaf.text.naming(ids, hidden)
             leaf.text = leaf.text.view(condition)
-        cut = cut.changed(cut.table, sorted(stale)) if stale else cut
+        cut = cut.changed(Change.reading(cut.table, stale)) if stale else cut
         cut.scope = self.scope
         return cut
 
@@ -308,10 +308,8 @@ class CombinedTable(TableIndex):
         }
         return state
 
-    def changed(
-        self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None
-    ) -> Self:
-        return self._of(lambda member: member.changed(table, fresh, source))
+    def changed(self, change: Change, source: GraphStore | None = None) -> Self:
+        return self._of(lambda member: member.changed(change, source))
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
         return self._of(lambda member: member.induced(table, positions))

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.analysis import Analyzer
@@ -70,8 +71,8 @@ class TermWeights:
     field_weights, settings
         What they weigh by.
     whole
-        All terms of the nodes, which count for how long a field is, where `terms` are
-        a few of them.
+        The weights of all terms of the nodes, where `terms` are a few of them: how long
+        a field is counts all.
     """
 
     def __init__(
@@ -79,15 +80,16 @@ class TermWeights:
         terms: FieldTerms,
         field_weights: Mapping[str, float],
         settings: BM25Settings,
-        whole: FieldTerms | None = None,
+        whole: TermWeights | None = None,
     ) -> None:
         self.terms, self.field_weights, self.settings = terms, field_weights, settings
-        self.whole = whole or terms
+        self._whole = whole
+        self._scales: dict[tuple[str, bool], NDArray[np.float64]] = {}
 
     def only(self, chosen: NDArray[np.int64]) -> TermWeights:
         """Return the weights of a few terms alone, in their order: sooner made."""
         return TermWeights(
-            self.terms.only(chosen), self.field_weights, self.settings, self.terms
+            self.terms.only(chosen), self.field_weights, self.settings, self
         )
 
     @property
@@ -111,25 +113,15 @@ class TermWeights:
         return _rarity(self.terms.n_nodes, np.diff(self.of_nodes.indptr))
 
     def _weighed(self, of_rows: bool) -> sp.csc_matrix:
-        terms, known = self.terms, self.settings
+        terms, whole = self.terms, self._whole or self
         total = sp.csr_matrix(
             (terms.n_rows if of_rows else terms.n_nodes, len(terms.vocabulary))
         )
         for key in terms.fields:
-            found, name = terms.counts(key, of_rows=of_rows), key.removesuffix(ROWS)
-            b = known.field_b.get(name, known.b)
-            lengths = self.whole.lengths(key, of_rows=of_rows)
-            norm = (
-                1.0 - b + b * lengths / lengths.mean(where=lengths > 0)
-                if found.nnz
-                else np.ones_like(lengths)
-            )
-            scale = np.divide(
-                self.field_weights.get(name, 1.0),
-                norm,
-                out=np.zeros_like(norm),
-                where=norm > 0,
-            )
+            found = terms.counts(key, of_rows=of_rows)
+            if not found.nnz:
+                continue
+            scale = whole._scale(key, of_rows)
             data = found.data * np.repeat(scale, np.diff(found.indptr))
             total = total + sp.csr_matrix(
                 (data, found.indices, found.indptr), shape=found.shape
@@ -138,9 +130,23 @@ class TermWeights:
         idf = self.idf if of_rows else _rarity(terms.n_nodes, np.diff(by_term.indptr))
         tf = by_term.data
         by_term.data = (
-            np.repeat(idf, np.diff(by_term.indptr)) * tf / (known.k1 + tf)
+            np.repeat(idf, np.diff(by_term.indptr)) * tf / (self.settings.k1 + tf)
         ).astype(np.float32)
         return by_term
+
+    def _scale(self, key: str, of_rows: bool) -> NDArray[np.float64]:
+        """Return what one occurrence in a field counts, by how long the field of each
+        node is, or of each row; found out once.
+        """
+        if (known := self._scales.get((key, of_rows))) is not None:
+            return known
+        name, settings = key.removesuffix(ROWS), self.settings
+        b = settings.field_b.get(name, settings.b)
+        lengths = self.terms.lengths(key, of_rows=of_rows)
+        norm = 1.0 - b + b * lengths / lengths.mean(where=lengths > 0)
+        weight = self.field_weights.get(name, 1.0)
+        scale = np.divide(weight, norm, out=np.zeros_like(norm), where=norm > 0)
+        return self._scales.setdefault((key, of_rows), scale)
 
 
 class BM25Index(ArrayIndex):
@@ -351,13 +357,10 @@ class BM25Index(ArrayIndex):
 
     # -- change
 
-    def changed(
-        self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None
-    ) -> Self:
-        old = table.places_in(self.table, fresh)
-        new = self.text.bound(source).all_fields(table.at(np.flatnonzero(old < 0)))
-        terms = self.terms.changed(old, new, self.analyzer)
-        return type(self)(table, terms, self.text, self.analyzer, self.settings)
+    def changed(self, change: Change, source: GraphStore | None = None) -> Self:
+        fresh = self.text.bound(source).all_fields(change.nodes)
+        terms = self.terms.changed(change, fresh, self.analyzer)
+        return type(self)(change.after, terms, self.text, self.analyzer, self.settings)
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
         return type(self)(

@@ -1,6 +1,4 @@
-"""Search by the cosine of embeddings: exact, or by a hierarchical navigable small world
-graph.
-"""
+"""Search by the cosine of embeddings: exact, or by an HNSW graph."""
 
 from __future__ import annotations
 
@@ -12,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.nodes import NodeTable
 from graphret.search.arrays import ArrayIndex, table_of
@@ -24,24 +23,25 @@ from graphret.stores.base import GraphStore
 from graphret.types import Node
 
 _QUERIES_KEPT = 4096  # embeddings, a few megabytes
-_BUILT_BY_ONE = 1_000  # vectors, under half a second
-_SPARE = 16  # so many more are read from the graph, for those that tie with the last
+# The most vectors of a graph that one thread builds, in under half a second.
+_SINGLE_THREADED = 1_000
+_SPARE = 16  # additional results from the graph, which may tie with the last
 
-#: Number of nodes above which the search is approximate; exact search of fewer is as
+#: Number of nodes above which the search is approximate; for fewer, exact search is as
 #: fast.
 HNSW_ABOVE = 200_000
 #: Connections a node (SAGE, appendix E), and the breadth of the search when building
-#: and when asked.
+#: and when searching.
 HNSW_M, EXPANSION_ADD, EXPANSION_SEARCH = 64, 128, 256
 
 
 def hnsw_graph(width: int, vectors: Floats | None = None, threads: int = 0) -> Any:
-    """Return usearch's graph of unit rows, ``(n, width)``, empty without (Malkov and
-    Yashunin 2018).
+    """Return usearch's HNSW graph of unit rows, ``(n, width)``, or an empty one.
 
-    With one thread it is the same each time, and a small graph is built by one: rows
-    that several add at the same time are not linked with one another. It holds vectors
-    of 16 bits, in half the time; what it finds is scored with all 32.
+    See Malkov and Yashunin 2018. One thread builds the same graph each time; a small
+    graph is built by one, as rows that several threads add at once are not linked with
+    each other. The graph holds 16-bit vectors, which takes half the time; its results
+    are scored with all 32 bits.
     """
     try:
         from usearch.index import Index
@@ -55,7 +55,7 @@ def hnsw_graph(width: int, vectors: Floats | None = None, threads: int = 0) -> A
     }
     graph = Index(ndim=width, metric="ip", dtype="bf16", connectivity=HNSW_M, **breadth)
     if vectors is not None:
-        threads = threads if len(vectors) > _BUILT_BY_ONE else 1
+        threads = threads if len(vectors) > _SINGLE_THREADED else 1
         graph.add(np.arange(len(vectors)), np.asarray(vectors), threads=threads)
     return graph
 
@@ -68,14 +68,14 @@ class DenseIndex(ArrayIndex):
     table, vectors
         The nodes, and their embeddings, unit rows, ``(n, d)`` float32.
     encoder
-        What embeds queries; without one only queries given to `remember` can be asked.
+        Embeds queries; without one, only queries given to `remember` can be searched.
     text
         How nodes become text.
     """
 
-    #: Number of nodes above which the search is approximate. The graph of HNSW is made
-    #: when it is first asked for, and saved with the index; after a write the search is
-    #: exact until the index is opened or built again.
+    #: Number of nodes above which the search is approximate. The HNSW graph is built on
+    #: the first search, and saved with the index; after a write the search is exact
+    #: until the index is opened or built again.
     hnsw_above = HNSW_ABOVE
 
     def __init__(
@@ -91,9 +91,8 @@ class DenseIndex(ArrayIndex):
         self.encoder = encoder
         self.text = text or NodeText()
         self._queries: dict[str, Floats] = {}
-        self._graphs: list[
-            Any
-        ] = []  # the one, once it is made; shared by the copies that searches take
+        # The HNSW graph once it is built, shared by the copies that searches take.
+        self._graphs: list[Any] = []
         self._written = False
 
     def dense_part(self) -> DenseIndex | None:
@@ -109,23 +108,23 @@ class DenseIndex(ArrayIndex):
         text: NodeText | None = None,
         source: GraphStore | None = None,
     ) -> Self:
-        """Index nodes, embedding their texts unless their vectors are given, in the
-        order of the nodes.
+        """Index nodes by their texts' embeddings, or by given vectors in their order.
 
-        `source` is the store in which neighbours are looked up. An `InvalidInput` says
-        which vector cannot be used.
+        `source` is the store in which neighbours are looked up. `InvalidInput` names an
+        unusable vector.
         """
-        given = nodes if isinstance(nodes, NodeTable) else list(nodes)
-        table = given if isinstance(given, NodeTable) else NodeTable.of(given)
+        listed = nodes if isinstance(nodes, NodeTable) else list(nodes)
+        table = listed if isinstance(listed, NodeTable) else NodeTable.of(listed)
         encoder, text = as_encoder(encoder), (text or NodeText()).bound(source)
-        made = check_vectors(
+        embeddings = check_vectors(
             _embedded(table, text, encoder) if vectors is None else vectors,
             len(table),
             what="embedding",
         )
-        if vectors is not None and table is not given:
-            made = made[np.argsort(table.positions(node.id for node in given))]
-        return cls(table, normalize(made), encoder, text=text)
+        if vectors is not None and table is not listed:
+            order = np.argsort(table.positions(node.id for node in listed))
+            embeddings = embeddings[order]
+        return cls(table, normalize(embeddings), encoder, text=text)
 
     @classmethod
     def of_store(
@@ -136,9 +135,10 @@ class DenseIndex(ArrayIndex):
         labels: Collection[str] | None = None,
         text: NodeText | None = None,
     ) -> Self:
-        """Make it of a store's nodes, or those that bear one of `labels`.
+        """Index a store's nodes, or those with one of `labels`.
 
-        ``store.attach(index)`` keeps it in step; the rest is as for `build`.
+        ``store.attach(index)`` keeps it in step; the other parameters are as for
+        `build`.
         """
         index = cls.build(
             table_of(store, labels),
@@ -160,13 +160,11 @@ class DenseIndex(ArrayIndex):
             self._recent.pop(query, None)
 
     def remembers(self, query: str) -> bool:
-        """Whether the embedding of a query is at hand."""
+        """Whether the embedding of a query is known."""
         return query in self._queries
 
     def with_query(self, query: str, vector: Any) -> Self:
-        """Return this index with an embedding given for a query; the index itself does
-        not learn of it.
-        """
+        """Return a copy of the index that knows the embedding of a query."""
         other = copy(self)
         other._queries = {}
         other.forget()
@@ -174,7 +172,7 @@ class DenseIndex(ArrayIndex):
         return other
 
     def prepare(self, queries: Sequence[str]) -> None:
-        """Embed those of the queries at once that are not known."""
+        """Embed the unknown ones of the queries at once."""
         unknown = [
             query for query in dict.fromkeys(queries) if not self.remembers(query)
         ]
@@ -187,11 +185,11 @@ class DenseIndex(ArrayIndex):
     def query_vector(self, query: str) -> Floats:
         """Return the embedding of a query, ``(d,)``."""
         self.prepare([query])
-        if (known := self._queries.get(query)) is None:
+        if (vector := self._queries.get(query)) is None:
             raise InvalidInput(
                 "encoder: the index has none, and the query's embedding was not given"
             )
-        return known
+        return vector
 
     # -- scoring
 
@@ -203,8 +201,9 @@ class DenseIndex(ArrayIndex):
         )
 
     def _cosines(self, query: str, rows: Any) -> Floats:
-        """The cosines of some rows, each computed by itself, so that equal vectors tie,
-        which in BLAS they may not.
+        """Return the cosines of rows, each computed by itself.
+
+        So equal vectors tie, which with BLAS they may not.
         """
         return np.asarray(
             np.einsum("ij,j->i", self.vectors[rows], self.query_vector(query)),
@@ -214,9 +213,7 @@ class DenseIndex(ArrayIndex):
     def ranked(
         self, query: str, k: int, mask: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int64], Floats]:
-        """Do as `ArrayIndex.ranked`; the search of a filtered part, or for very many,
-        is exact.
-        """
+        """Do as `ArrayIndex.ranked`; filtered searches and large ones are exact."""
         if not self.approximate or mask is not None or k + _SPARE > EXPANSION_SEARCH:
             return super().ranked(query, k, mask)
         near = self._reached(query, k + _SPARE)
@@ -241,29 +238,32 @@ class DenseIndex(ArrayIndex):
         return len(self.table) > self.hnsw_above and not self._written
 
     def _reached(self, query: str, k: int) -> NDArray[np.int64]:
-        """The nodes that HNSW finds near a query, ascending."""
+        """Return the nodes that HNSW finds near a query, ascending."""
         with self._lock:
             if not self._graphs:
                 self._graphs.append(hnsw_graph(self.vectors.shape[1], self.vectors))
-        found = self._graphs[0].search(
+        matches = self._graphs[0].search(
             self.query_vector(query), min(k, len(self.table)), threads=1
         )
-        return np.sort(np.asarray(found.keys, dtype=np.int64))
+        return np.sort(np.asarray(matches.keys, dtype=np.int64))
 
     # -- change
 
-    def changed(
-        self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None
-    ) -> Self:
-        old, vectors = table.places_in(self.table, fresh), self.vectors
-        if len(new := np.flatnonzero(old < 0)):
-            made = _embedded(table.at(new), self.text.bound(source), self.encoder)
-            made = normalize(
-                check_vectors(made, len(new), vectors.shape[1], what="embedding")
+    def changed(self, change: Change, source: GraphStore | None = None) -> Self:
+        vectors = self.vectors
+        if n_fresh := len(change.fresh):
+            fresh_vectors = _embedded(
+                change.nodes, self.text.bound(source), self.encoder
             )
-            old[new] = len(vectors) + np.arange(len(new))
-            vectors = np.concatenate([vectors, made]) if len(vectors) else made
-        other = type(self)(table, vectors[old], self.encoder, text=self.text)
+            width = vectors.shape[1]
+            fresh_vectors = normalize(
+                check_vectors(fresh_vectors, n_fresh, width, what="embedding")
+            )
+            vectors = vectors.reshape(-1, fresh_vectors.shape[1])
+        else:
+            fresh_vectors = vectors[:0]
+        vectors = change.column(vectors, fresh_vectors)
+        other = type(self)(change.after, vectors, self.encoder, text=self.text)
         other._written = True
         return other
 
@@ -275,9 +275,7 @@ class DenseIndex(ArrayIndex):
     # -- on disk
 
     def parts(self) -> Parts:
-        """The index as it is saved, without its table; with the graph of HNSW where one
-        was built.
-        """
+        """Return the index for saving, without its table."""
         name = self.encoder.name if self.encoder else None
         parts = Parts(arrays={"vectors": self.vectors}, meta={"encoder": name})
         if self._graphs:
@@ -295,18 +293,16 @@ class DenseIndex(ArrayIndex):
         encoder: Encoder | None,
         text: NodeText | None = None,
     ) -> DenseIndex:
-        """Open a saved index; an `InvalidInput` says that the encoder is not the one
-        that the vectors are from.
-        """
+        """Open a saved index; `InvalidInput` for another encoder than the saved one."""
         made_by = bundle.meta["encoder"]
         if encoder is not None and made_by is not None and encoder.name != made_by:
             raise InvalidInput(
-                f"encoder: the index was built with {made_by!r}, not with"
+                f"encoder: expected {made_by!r}, by which the index was built, got"
                 f" {encoder.name!r}"
             )
         index = cls(table, bundle.arrays["vectors"], encoder, text=text)
-        # A large file may not have been compared when it was opened, and what was
-        # altered would not be safe to read.
+        # Opening does not verify large files, and an altered graph would not be safe to
+        # read.
         if (
             "crc32" in bundle.meta
             and zlib.crc32(bundle.arrays["graph"].data) == bundle.meta["crc32"]
@@ -317,20 +313,18 @@ class DenseIndex(ArrayIndex):
 
 
 def _embedded(nodes: Sequence[Node], text: NodeText, encoder: Encoder | None) -> Floats:
-    """Embed nodes, ``(n, d)``; one of which a chosen field says nothing has the zero
-    vector.
-    """
+    """Embed nodes, ``(n, d)``; one with an empty chosen field has the zero vector."""
     if encoder is None:
         raise InvalidInput("encoder: the index has none to embed nodes with")
     texts = text.all_texts(nodes)
-    rows = [row for row, one in enumerate(texts) if one or text.only is None]
+    rows = [row for row, value in enumerate(texts) if value or text.only is None]
     if not rows:
         return np.zeros((len(texts), encoder.dimension), dtype=np.float32)
-    made = check_vectors(
+    embeddings = check_vectors(
         encoder.encode_documents([texts[row] for row in rows]),
         len(rows),
         what="embedding",
     )
-    vectors = np.zeros((len(texts), made.shape[1]), dtype=np.float32)
-    vectors[rows] = made
+    vectors = np.zeros((len(texts), embeddings.shape[1]), dtype=np.float32)
+    vectors[rows] = embeddings
     return vectors

@@ -1,4 +1,4 @@
-"""Embedding many texts, block by block."""
+"""Embed many texts, block by block."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ def embed(
     executor: Executor,
     progress: Callable[[int, int], None] | None = None,
 ) -> Floats:
-    """Embed texts in blocks, each different one once, ``(n, d)``; `progress` is told
-    how many are done of how many.
+    """Embed texts in blocks, each distinct one once, ``(n, d)``.
+
+    `progress` is called with the number done and the total.
     """
 
     def embed_distinct(distinct: list[str]) -> Floats:

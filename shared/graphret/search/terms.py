@@ -15,18 +15,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.columns import Strings
-from graphret.edges import NO_ROW, ranges, row_starts
+from graphret.change import Change
+from graphret.columns import Strings, ends_of
+from graphret.edges import NO_ROW, row_starts
 from graphret.search.analysis import Analyzer
 from graphret.search.fields import FieldText
+from graphret.search.postings import Lists, Postings
+from graphret.splice import Splice, ranges
 from graphret.storage import Bundle, Parts
 
 #: Ends the name of a field that has rows: ``rows[]``.
 ROWS = "[]"
 
-#: Where the terms of each node or row begin, ``(n + 1,)``, and the terms, as positions
-#: in the vocabulary.
-Terms: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
+#: The terms of each node or row, as positions in the vocabulary.
+Terms: TypeAlias = Lists
 
 
 class FieldTerms:
@@ -46,6 +48,7 @@ class FieldTerms:
         self.fields = dict(sorted(fields.items()))
         self.row_indptr = row_indptr
         self.n_nodes, self.n_rows = len(row_indptr) - 1, int(row_indptr[-1])
+        self._postings: dict[str, Postings] = {}  # of fields, made when asked for
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -126,15 +129,16 @@ class FieldTerms:
         return lengths.astype(np.float64)
 
     def only(self, chosen: NDArray[np.int64]) -> FieldTerms:
-        """Return of the terms those at some positions of the vocabulary, in that
-        order.
+        """Return of the terms those at some positions of the vocabulary, in that order;
+        what a field says is in any order then.
         """
-        place = np.full(len(self.vocabulary), -1, dtype=np.int32)
-        place[chosen] = np.arange(len(chosen))
         fields: dict[str, Terms] = {}
-        for name, (indptr, terms) in self.fields.items():
-            kept = np.flatnonzero(place[terms] >= 0)
-            fields[name] = np.searchsorted(kept, indptr), place[terms[kept]]
+        for name, said in self.fields.items():
+            if name not in self._postings:
+                self._postings[name] = Postings.of(said)
+            owners, terms = self._postings[name].occurrences(chosen, said)
+            order = np.argsort(owners, kind="stable")
+            fields[name] = row_starts(owners, len(said[0]) - 1), terms[order]
         return FieldTerms(range(len(chosen)), fields, self.row_indptr)
 
     def followed(
@@ -189,34 +193,32 @@ class FieldTerms:
         rows, taken = ranges(self.row_indptr, positions), {}
         for name, (indptr, terms) in self.fields.items():
             at = rows if name.endswith(ROWS) else positions
-            taken[name] = _ends(np.diff(indptr)[at]), terms[ranges(indptr, at)]
+            taken[name] = ends_of(np.diff(indptr)[at]), terms[ranges(indptr, at)]
         return FieldTerms(
-            self.vocabulary, taken, _ends(np.diff(self.row_indptr)[positions])
+            self.vocabulary, taken, ends_of(np.diff(self.row_indptr)[positions])
         )
 
     def changed(
-        self,
-        old: NDArray[np.int64],
-        fresh: Iterable[dict[str, FieldText]],
-        analyzer: Analyzer,
+        self, change: Change, fresh: Iterable[dict[str, FieldText]], analyzer: Analyzer
     ) -> FieldTerms:
-        """Return the terms of a new list of nodes, of which `old` has the positions
-        here, -1 for those in `fresh`.
-        """
+        """Return the terms after a change, given the fields of its fresh nodes."""
         added = FieldTerms.of(fresh, analyzer, self.positions)
-        joined = {}
+        rows, nodes = np.arange(self.n_rows + added.n_rows), change.splice
+        row_indptr, order = nodes.of_lists(
+            (self.row_indptr, rows[: self.n_rows]),
+            (added.row_indptr, rows[self.n_rows :]),
+        )
+        of_rows = Splice((self.n_rows, added.n_rows), order)
+        fields = {}
         for name in {*self.fields, *added.fields}:
-            (first, before), (second, after) = (
-                one._field(name) for one in (self, added)
-            )
-            joined[name] = (
-                np.concatenate([first, second[1:] + first[-1]]),
-                np.concatenate([before, after]),
-            )
-        indptr = np.concatenate([self.row_indptr, added.row_indptr[1:] + self.n_rows])
-        order = old.copy()
-        order[old < 0] = self.n_nodes + np.arange(added.n_nodes)
-        return FieldTerms(added.vocabulary, joined, indptr).take(order)
+            splice = of_rows if name.endswith(ROWS) else nodes
+            fields[name] = splice.of_lists(self._field(name), added._field(name))
+        after = FieldTerms(added.vocabulary, fields, row_indptr)
+        for name, postings in self._postings.items():
+            splice = of_rows if name.endswith(ROWS) else nodes
+            if (known := postings.changed(splice)) is not None:
+                after._postings[name] = known
+        return after
 
     def _field(self, name: str) -> Terms:
         height = self.n_rows if name.endswith(ROWS) else self.n_nodes
@@ -253,10 +255,6 @@ class FieldTerms:
             fields,
             bundle.arrays["row_indptr"],
         )
-
-
-def _ends(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def sparse_arrays(name: str, matrix: Any) -> dict[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""Vectors: checked, and made unit length."""
+"""Check vectors, and normalize them to unit length."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ Floats = NDArray[np.float32]
 def check_vectors(
     vectors: ArrayLike, rows: int, dimension: int | None = None, what: str = "vectors"
 ) -> Floats:
-    """Return what an encoder or a user gave as a float32 array, ``(rows, dimension)``;
-    `what` is its name in an error.
+    """Return vectors as a float32 array, ``(rows, dimension)``, checked.
 
-    An `InvalidInput` says that its shape is another (of any width without `dimension`),
-    or a value no finite number.
+    `InvalidInput` is raised for another shape (any width without `dimension`) or a
+    value that is not finite; `what` is the name of the vectors in its message.
     """
     try:
         array = np.asarray(vectors, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise InvalidInput(
-            f"{what}: they are not rows of as many numbers each ({error})"
+            f"{what}: expected rows of as many numbers each: {error}"
         ) from error
     if rows == 0 and array.size == 0:
         return np.zeros(
@@ -34,9 +33,9 @@ def check_vectors(
         or len(array) != rows
         or array.shape[1] != (dimension or array.shape[1])
     ):
-        wanted = f"{rows} rows of {dimension or 'as many'} numbers each"
         raise InvalidInput(
-            f"{what}: expected {wanted}, got an array of shape {array.shape}"
+            f"{what}: expected {rows} rows of {dimension or 'as many'} numbers each,"
+            f" got an array of shape {array.shape}"
         )
     finite = np.isfinite(array).all(axis=1)
     if not finite.all():
@@ -47,8 +46,6 @@ def check_vectors(
 
 
 def normalize(vectors: Floats) -> Floats:
-    """Return the rows of (n, d) at length 1, in a new array; a row of zeros
-    stays zero.
-    """
+    """Return rows, ``(n, d)``, at unit length, in a new array; zero rows stay zero."""
     length = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     return np.asarray(vectors / np.where(length > 0, length, 1), dtype=np.float32)

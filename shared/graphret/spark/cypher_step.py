@@ -61,8 +61,10 @@ class QueryResult:
 
     @property
     def finds_something(self) -> bool:
-        """Whether a row has a value that is not nothing. A 0 is nothing where the query
-        aggregates, as a count of what is misspelt is; the property of a node may be 0.
+        """Whether a row has a value that says something.
+
+        A 0 does not if the query aggregates, such as a count of what is misspelt; a
+        node's property may be 0.
         """
         is_aggregating = any(aggregates(self.query.report.tree))
         nothing = (*_NOTHING, 0) if is_aggregating else _NOTHING

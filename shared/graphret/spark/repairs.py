@@ -69,7 +69,7 @@ def repair(
     """Return a query with its findings repaired as far as the schema says how.
 
     Idioms of another dialect are rewritten; a relationship is turned to the schema's
-    direction; a label, relation or property that there is not becomes the nearest one;
+    direction; an unknown label, relation or property becomes the nearest one;
     a path without a bound gets one; properties are returned with the node that they are
     of, where that groups no rows anew; a limit is added. Where the guard has nothing
     against a query, the repaired one returns the same rows.

@@ -135,14 +135,14 @@ class Spark(Retriever):
 
     def schema(self) -> GraphSchema:
         """Return the schema that plans are checked against; it is read once."""
-        return self._known[0]
+        return self._schema_and_prompt[0]
 
     def prompt(self) -> str:
         """Return the system message, which describes the graph; it is made once."""
-        return self._known[1]
+        return self._schema_and_prompt[1]
 
     @cached_property
-    def _known(self) -> tuple[GraphSchema, str]:
+    def _schema_and_prompt(self) -> tuple[GraphSchema, str]:
         schema = self.store.schema()
         return schema, system_prompt(self.store, schema, self.settings, self.hints)
 

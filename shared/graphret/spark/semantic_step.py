@@ -33,7 +33,7 @@ class SemanticStep(Step):
     def run(
         self, context: StepContext, ids: Mapping[str, Sequence[str]], stage: Stage
     ) -> StepResult:
-        """Find nodes by text; a label that there is not is left out."""
+        """Find nodes by text; an unknown label is left out."""
         label = self.label if self.label in context.schema.labels else None
         labels = None if label is None else [label]
         k = min(self.k, context.settings.semantic_k)

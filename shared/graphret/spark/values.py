@@ -191,7 +191,7 @@ def _within(node: AstNode) -> Iterator[AstNode]:
 
 
 def _keeps_text(node: AstNode) -> bool:
-    """Whether a function returns its text but for case and blanks around it."""
+    """Whether a function returns its text except for case and spaces around it."""
     return isinstance(node, ast.FunctionCall) and str(node.name.this).lower() in (
         *_LOWERING,
         "trim",
@@ -211,7 +211,7 @@ def _texts(node: Node, key: str) -> list[str]:
 def _closest(value: ComparedText, texts: Iterable[str]) -> str | None:
     """Return the text, or part of one, most like that of a query.
 
-    It is the same but for case, accents and signs, or nearly so.
+    It is the same except for case, accents and signs, or nearly so.
     """
     candidates = list(texts)
     if value.partial:

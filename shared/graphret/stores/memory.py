@@ -24,6 +24,7 @@ from graphret.stores.base import (
     require_limit,
     require_names,
 )
+from graphret.stores.waiting import Waiting
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
 
@@ -78,13 +79,16 @@ class MemoryStore(AttachedIndexes, GraphStore):
     """A `GraphStore` in the memory of this process; a saved one is opened by memory
     map.
 
-    Reads see one state of the graph; a write makes the next state and swaps it in. A
-    write copies the columns of the graph and reads none of them but for the rows that
-    it touches: give it batches. A tuple among properties comes back as a list.
+    Reads see one state of the graph. What is upserted is checked and waits; the next
+    read of anything but nodes by their ids puts it into the columns of the graph, which
+    copies these. So writes that follow each other cost what they write. An attached
+    index changes with each write: give it batches. A tuple among properties comes back
+    as a list.
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
-        self.graph = graph or Graph(NodeTable.of([]), EdgeTable.empty(0))
+        self._graph = graph or Graph(NodeTable.of([]), EdgeTable.empty(0))
+        self._waiting = Waiting()
         self._writing = Lock()
         self._schema: tuple[Graph, GraphSchema] | None = None
 
@@ -108,9 +112,28 @@ class MemoryStore(AttachedIndexes, GraphStore):
             self._schema = known = graph, graph_schema(graph.nodes, graph.edges)
         return known[1]
 
+    @property
+    def graph(self) -> Graph:
+        """The graph as it is now."""
+        if self._waiting:
+            with self._writing:
+                self._put_in()
+        return self._graph
+
+    def _put_in(self) -> None:
+        """Put what waits into the graph; the lock is held."""
+        before = self._graph
+        self._graph = Graph(*self._waiting.put_into(before.nodes, before.edges))
+        self._waiting = Waiting()
+
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here."""
-        return self.graph.nodes.get(require_ids(ids))
+        listed = require_ids(ids)
+        with self._writing:
+            graph = self._graph
+            fresh = [self._waiting.nodes.get(node_id) for node_id in listed]
+        there = graph.nodes.get(listed)
+        return [new or old for new, old in zip(fresh, there, strict=True)]
 
     def neighbors(
         self,
@@ -170,17 +193,17 @@ class MemoryStore(AttachedIndexes, GraphStore):
         """
         self._require_writable()
         listed, fresh_edges = list(nodes), list(edges)
-        fresh = NodeTable.of(listed)
         with self._writing:
-            table, kept = self.graph.nodes, self.graph.edges
-            if len(fresh):
-                before = len(table)
-                table, moved = table.merged(fresh)
-                if len(table) > before:
-                    kept = kept.moved(len(table), moved)
-            if fresh_edges:
-                kept = kept.merged(EdgeTable.of(table, fresh_edges))
-            self._adopt(Graph(table, kept), nodes=listed, edges=fresh_edges)
+            if self._followers:
+                graph, written = self.graph, Waiting()
+                written.add(graph.nodes, listed, fresh_edges)
+                after = Graph(*written.put_into(graph.nodes, graph.edges))
+                self._adopt(after, nodes=listed, edges=fresh_edges)
+                return
+            graph = self._graph
+            self._waiting.add(graph.nodes, listed, fresh_edges)
+            if self._waiting.are_many(graph.nodes, graph.edges):
+                self._put_in()
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are
@@ -215,7 +238,7 @@ class MemoryStore(AttachedIndexes, GraphStore):
     def _adopt(self, graph: Graph, **written: Sequence[Any]) -> None:
         with self.followed(**written) as stage:
             stage(MemoryStore(graph))
-            self.graph = graph
+            self._graph = graph
 
     def nodes(
         self, labels: Collection[str] | None = None, where: WhereLike = None

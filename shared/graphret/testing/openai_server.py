@@ -80,8 +80,8 @@ def tool_calls(*calls: tuple[str, Mapping[str, Any] | str]) -> Behaviour:
     not.
     """
     raw = tuple(
-        (name, given if isinstance(given, str) else json.dumps(dict(given)))
-        for name, given in calls
+        (name, arguments if isinstance(arguments, str) else json.dumps(dict(arguments)))
+        for name, arguments in calls
     )
     return Behaviour(calls=raw, finish_reason="tool_calls")
 
@@ -274,33 +274,33 @@ def _completion(behaviour: Behaviour, request: Request) -> bytes:
             }
             for i, (name, raw) in enumerate(behaviour.calls)
         ]
-    read = len(request.prompt.split())
-    written = sum(
+    n_read = len(request.prompt.split())
+    n_written = sum(
         len(some.split())
         for some in (behaviour.content or "", *(raw for _, raw in behaviour.calls))
     )
     usage = {
-        "prompt_tokens": read,
-        "completion_tokens": written,
-        "total_tokens": read + written,
+        "prompt_tokens": n_read,
+        "completion_tokens": n_written,
+        "total_tokens": n_read + n_written,
     }
     about = {"id": "chatcmpl-scripted", "created": 0, "model": "scripted"}
     end = {"index": 0, "finish_reason": behaviour.finish_reason}
     if not request.body.get("stream"):
-        arguments = {
+        completion = {
             **about,
             "object": "chat.completion",
             "choices": [{**end, "message": message}],
             "usage": usage,
         }
-        return json.dumps(arguments).encode()
+        return json.dumps(completion).encode()
     calls = message.pop(
         "tool_calls", ()
     )  # one a chunk, as the real API has it: LlamaIndex's client reads no more
     deltas = [message, *({"tool_calls": [call]} for call in calls)]
     chunks: list[dict[str, Any]] = [
-        {"choices": [{"index": 0, "delta": one, "finish_reason": None}]}
-        for one in deltas
+        {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+        for delta in deltas
     ]
     chunks += [{"choices": [{**end, "delta": {}}]}, {"choices": [], "usage": usage}]
     events = [

@@ -1,6 +1,7 @@
 """Fitting graphret to labelled questions."""
 
 from graphret.training.conversations import ConversationReport, write_conversations
+from graphret.training.field_weights import FieldTraining, FieldTuning, train_fields
 from graphret.training.fusion import FusionCase, cases_of, tune_fusion
 from graphret.training.lora import LoRASettings, fine_tune
 from graphret.training.objectives import CandidateGroup, Conversation, Example
@@ -18,6 +19,8 @@ __all__ = [
     "Conversation",
     "ConversationReport",
     "Example",
+    "FieldTraining",
+    "FieldTuning",
     "FusionCase",
     "LabelledQuestion",
     "LoRASettings",
@@ -30,6 +33,7 @@ __all__ = [
     "fit_scorer",
     "read_questions",
     "synthesize",
+    "train_fields",
     "train_paths",
     "train_ranking",
     "train_reasoner",

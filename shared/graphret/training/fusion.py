@@ -21,7 +21,16 @@ from graphret.grasp.settings import (
 from graphret.rerank import Rerank, Reranker
 from graphret.retriever import Fuse
 from graphret.training.questions import LabelledQuestion
-from graphret.training.tuned import Progress, Search, Values, cross_validated, middle
+from graphret.training.tuned import (
+    SHOWN,
+    Progress,
+    Search,
+    Values,
+    cross_validated,
+    first_right,
+    middle,
+    ranking_values,
+)
 from graphret.types import Signals
 
 #: The weights and constants that are tried (appendix A).
@@ -41,7 +50,6 @@ RISK_WEIGHTS: tuple[tuple[float, ...], ...] = (
     (0.75, 1.0, 1.25, 1.5),
     (1.0, 1.25, 1.5, 2.0),
 )
-_SHOWN = ("hit@1", "hit@5", "recall@20", "mrr")
 
 
 @dataclass(frozen=True)
@@ -104,9 +112,7 @@ def tune_fusion(
         "static": _static_search(cases, grid),
         "dynamic": _DynamicGrid(cases, default).best,
     }
-    return cross_validated(
-        len(cases), default, searches, _values_of_rows(cases), _SHOWN
-    )
+    return cross_validated(len(cases), default, searches, _values_of_rows(cases), SHOWN)
 
 
 def rerank_cases_of(
@@ -162,7 +168,7 @@ def tune_reranking(
         before,
         {"static": _static_search(cases, grid)},
         _values_of_rows(cases),
-        _SHOWN,
+        SHOWN,
     )
     [weight, _] = chosen.weights([Signals(plan_valid=True)])
     return replace(default, rerank_weight=weight, rerank_k=chosen.rrf_k), metrics
@@ -270,16 +276,8 @@ def _best_cells(
 
 def _value(case: FusionCase, weights: Sequence[float], rrf_k: float) -> float:
     """Return Hit@1, plus a thousandth of the reciprocal rank to break ties."""
-    first = _first_right(case, case.ranked(weights, rrf_k))
+    first = first_right(case.ranked(weights, rrf_k), case.gold)
     return (first == 1) + 1e-3 / first
-
-
-def _first_right(case: FusionCase, ranked: Sequence[str]) -> float:
-    """Return the rank of the first correct answer, or infinity."""
-    return next(
-        (float(rank) for rank, node in enumerate(ranked, 1) if node in case.gold),
-        np.inf,
-    )
 
 
 def _values(
@@ -288,11 +286,7 @@ def _values(
     """Return the metrics of each question, ``(n, 4)``."""
 
     def of(case: FusionCase) -> tuple[float, ...]:
-        ranked = case.ranked(
-            settings.weights([case.signals, Signals()]), settings.rrf_k
-        )
-        first = _first_right(case, ranked)
-        n_found = len(case.gold.intersection(ranked[:20]))
-        return first == 1, first <= 5, n_found / len(case.gold), 1 / first
+        weights = settings.weights([case.signals, Signals()])
+        return ranking_values(case.ranked(weights, settings.rrf_k), case.gold)
 
     return np.asarray([of(case) for case in cases])

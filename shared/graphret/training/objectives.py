@@ -14,7 +14,7 @@ from graphret.llm import Message
 from graphret.llm.causal import answer_tokens, chat_tokens
 from graphret.rerank.language_models import Judgement, judged_tokens, verdict_tokens
 
-#: An example as tokens, as `Objective.rows` makes and `Objective.batch` reads it.
+#: An example as tokens, as `Objective.rows` makes and `BatchLoss.batch` reads it.
 Row: TypeAlias = Mapping[str, Any]
 
 
@@ -44,17 +44,11 @@ class CandidateGroup:
     negatives: Sequence[str]
 
 
-class Objective(Protocol):
-    """How examples become tokens, batches and a loss."""
+class BatchLoss(Protocol):
+    """How rows become batches and a loss."""
 
     #: How the `Trainer` of transformers draws rows.
     sampling: str
-
-    def rows(
-        self, tokenizer: Any, examples: Sequence[Any], max_tokens: int | None
-    ) -> list[Row]:
-        """Return the examples as tokens; those that do not fit are left out."""
-        ...
 
     def validation_rows(self, rows: Sequence[Row]) -> list[Row]:
         """Return rows whose loss is the same whenever it is measured."""
@@ -66,6 +60,16 @@ class Objective(Protocol):
 
     def loss(self, model: Any, batch: Mapping[str, Any]) -> Any:
         """Return the loss of a batch."""
+        ...
+
+
+class Objective(BatchLoss, Protocol):
+    """How examples become tokens besides, for a language model."""
+
+    def rows(
+        self, tokenizer: Any, examples: Sequence[Any], max_tokens: int | None
+    ) -> list[Row]:
+        """Return the examples as tokens; those that do not fit are left out."""
         ...
 
 

@@ -12,17 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from graphret.errors import InvalidInput
 from graphret.rerank import CausalReranker, Judgement
-from graphret.training.lora import (
-    FineTunedModel,
-    LoRASettings,
-    Progress,
-    fine_tune,
-    save,
-)
+from graphret.training.lora import FineTunedModel, LoRASettings, fine_tune, save
 from graphret.training.objectives import CandidateGroup, RightCandidate
 from graphret.training.pools import read_pools
+from graphret.training.trainer import Progress
+from graphret.training.tuned import divided
 
 #: How the paper fine-tunes it (appendix A): rank 32, which makes alpha 64, two epochs
 #: of a cosine from 3e-5, 16 groups a step, 1024 tokens.
@@ -86,7 +81,7 @@ def train_reranker(
     pools = [pool for pool in read_pools(data) if pool.positives and pool.negatives]
     random.Random(tuning.seed).shuffle(pools)
     pools = pools[:limit]
-    held_out, learned = _divided(pools, test)
+    held_out, learned = divided(pools, test)
     objective = partial(RightCandidate, size=group, judgement=judgement)
     tuned = fine_tune(learned, out, tuning, progress, objective)
     purpose = (
@@ -105,19 +100,6 @@ def train_reranker(
         for name, model in (("untrained", tuning.model), ("trained", out))
     }
     return TrainedReranker(tuned, metrics)
-
-
-def _divided(
-    pools: Sequence[CandidateGroup], share: float
-) -> tuple[list[CandidateGroup], list[CandidateGroup]]:
-    """Return the pools that are kept apart, and those that are learned of."""
-    n_apart = round(share * len(pools))
-    if share and not n_apart:
-        raise InvalidInput(
-            f"test: expected a share of at least one question, got {share} of"
-            f" {len(pools)}"
-        )
-    return list(pools[:n_apart]), list(pools[n_apart:])
 
 
 def pool_metrics(

@@ -13,15 +13,10 @@ from graphret.ark import Ark, Recorder
 from graphret.ark.tool_caller import as_json_calls
 from graphret.errors import GraphretError, InvalidInput
 from graphret.llm import Message, Tool
-from graphret.training.lora import (
-    FineTunedModel,
-    LoRASettings,
-    fine_tune,
-    save,
-)
-from graphret.training.lora import Progress as TrainingProgress
+from graphret.training.lora import FineTunedModel, LoRASettings, fine_tune, save
 from graphret.training.objectives import Conversation
 from graphret.training.questions import json_lines
+from graphret.training.trainer import Progress as TrainingProgress
 from graphret.training.tuned import Progress
 
 #: How the paper distils (section 4.3): one epoch at 1e-5 over trajectories of at most

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Set as AbstractSet
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,15 @@ from numpy.typing import NDArray
 from graphret.errors import InvalidInput
 
 _FOLDS = 5
+#: The metrics of a ranking, as `ranking_values` gives them.
+SHOWN = ("hit@1", "hit@5", "recall@20", "mrr")
 #: Called with how many questions were asked, and how many there are.
 Progress: TypeAlias = Callable[[int, int], object]
 #: What chooses the best settings on some questions, and what gives the metrics of
 #: questions under settings, ``(n, m)``.
 Search: TypeAlias = Callable[[NDArray[Any]], Any]
 Values: TypeAlias = Callable[[NDArray[Any], Any], NDArray[np.float64]]
+T = TypeVar("T")
 
 
 def cross_validated(
@@ -62,4 +66,29 @@ def middle(value: NDArray[np.float64]) -> tuple[int, ...]:
     places = np.argwhere(value >= value.max() - 1e-9)
     return tuple(
         places[((places - places.mean(axis=0)) ** 2).sum(axis=1).argmin()].tolist()
+    )
+
+
+def divided(items: Sequence[T], share: float) -> tuple[list[T], list[T]]:
+    """Return what is kept apart, a share of the items, and what is learned of."""
+    n_apart = round(share * len(items))
+    if share and not n_apart:
+        raise InvalidInput(
+            f"test: expected a share of at least one question, got {share} of"
+            f" {len(items)}"
+        )
+    return list(items[:n_apart]), list(items[n_apart:])
+
+
+def ranking_values(ranked: Sequence[str], gold: AbstractSet[str]) -> tuple[float, ...]:
+    """Return the metrics of a ranking, as `SHOWN` names them."""
+    first = first_right(ranked, gold)
+    found = len(gold & {*ranked[:20]})
+    return first == 1, first <= 5, found / len(gold), 1 / first
+
+
+def first_right(ranked: Sequence[str], gold: AbstractSet[str]) -> float:
+    """Return the rank of the first right answer, infinite where there is none."""
+    return next(
+        (float(rank) for rank, node in enumerate(ranked, 1) if node in gold), np.inf
     )

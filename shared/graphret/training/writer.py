@@ -13,15 +13,10 @@ from graphret.graphraft.writer import prompt_of
 from graphret.llm import Message
 from graphret.planning.patterns import bare_pattern
 from graphret.training.candidates import best_of, read_queries
-from graphret.training.lora import (
-    FineTunedModel,
-    LoRASettings,
-    Progress,
-    fine_tune,
-    save,
-)
+from graphret.training.lora import FineTunedModel, LoRASettings, fine_tune, save
 from graphret.training.objectives import Example
 from graphret.training.questions import json_lines
+from graphret.training.trainer import Progress
 
 
 def train_writer(

@@ -53,7 +53,7 @@ class Projections(SemanticVisitor):
                         f"two columns are named {name!r}",
                         item,
                     )
-            elif must_alias and not _named(item):
+            elif must_alias and not _is_named(item):
                 text = self.facts.text(item)
                 message = (
                     f"what WITH passes on, or CALL returns, needs a name: {text} AS …"
@@ -193,7 +193,7 @@ class Projections(SemanticVisitor):
                 self.facts.error(codes.IMPLICIT_GROUPING, message, loose)
 
 
-def _named(item: AstNode) -> bool:
+def _is_named(item: AstNode) -> bool:
     return isinstance(item, ast.Alias | ast.Identifier | ast.MapProjection)
 
 

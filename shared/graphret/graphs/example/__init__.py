@@ -1,6 +1,4 @@
-"""A small real graph that comes with the package; ATTRIBUTION.md says where it
-is from.
-"""
+"""A small real graph in the package; ATTRIBUTION.md has its source."""
 
 from pathlib import Path
 

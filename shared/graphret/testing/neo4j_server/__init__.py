@@ -98,8 +98,13 @@ class Neo4jServer:
                 "-cp",
                 str(jars / "lib" / "*"),
             ]
-            given = [str(self.home), str(port), str(jars / "plugins"), str(self._owner)]
-            command = [java, *options, str(_HERE / "Neo4jServer.java"), *given]
+            arguments = [
+                str(self.home),
+                str(port),
+                str(jars / "plugins"),
+                str(self._owner),
+            ]
+            command = [java, *options, str(_HERE / "Neo4jServer.java"), *arguments]
             with (self.home / "server.log").open("wb") as log:
                 self._process = subprocess.Popen(
                     command,
@@ -181,11 +186,11 @@ def fetch() -> Path:
                     "Maven could not fetch Neo4j:"
                     f" {(done.stdout + done.stderr).strip()[-500:]}"
                 )
-            made = Path(scratch) / "made"
-            (made / "plugins").mkdir()
-            for jar in (made / "lib").glob("apoc-*.jar"):
-                shutil.copy(jar, made / "plugins")
-            made.rename(folder)
+            download = Path(scratch) / "made"
+            (download / "plugins").mkdir()
+            for jar in (download / "lib").glob("apoc-*.jar"):
+                shutil.copy(jar, download / "plugins")
+            download.rename(folder)
     return folder
 
 

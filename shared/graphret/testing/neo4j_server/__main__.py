@@ -10,12 +10,12 @@ from graphret.testing.neo4j_server import CannotStart, Neo4jServer, fetch
 parser = argparse.ArgumentParser(prog="python -m graphret.testing.neo4j_server")
 parser.add_argument("action", choices=("start", "stop", "fetch"))
 parser.add_argument("home", nargs="?", default=".neo4j", help="its data folder")
-given = parser.parse_args()
+options = parser.parse_args()
 try:
-    if given.action == "start":
-        print(Neo4jServer(given.home).start().uri)
-    elif given.action == "stop":
-        Neo4jServer(given.home).stop()
+    if options.action == "start":
+        print(Neo4jServer(options.home).start().uri)
+    elif options.action == "stop":
+        Neo4jServer(options.home).stop()
     else:
         fetch()
 except CannotStart as error:

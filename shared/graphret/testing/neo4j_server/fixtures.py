@@ -60,19 +60,21 @@ def pytest_collection_modifyitems(
 def _neo4j_address(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[str, tuple[str, str] | None]]:
-    given = os.environ
-    if uri := given.get("NEO4J_URI"):
-        password = given.get("NEO4J_PASSWORD")
+    environment = os.environ
+    if uri := environment.get("NEO4J_URI"):
+        password = environment.get("NEO4J_PASSWORD")
         yield (
             uri,
-            (given.get("NEO4J_USERNAME", "neo4j"), password) if password else None,
+            (environment.get("NEO4J_USERNAME", "neo4j"), password)
+            if password
+            else None,
         )
         return
     server = Neo4jServer(tmp_path_factory.mktemp("neo4j"), owner=os.getpid())
     try:
         server.start()
     except CannotStart as error:
-        say = pytest.fail if given.get("GRAPHRET_REQUIRE_NEO4J") else pytest.skip
+        say = pytest.fail if environment.get("GRAPHRET_REQUIRE_NEO4J") else pytest.skip
         say(f"no Neo4j: {error}")
     yield server.uri, None
     server.stop(0)  # its data go too
@@ -87,10 +89,10 @@ def neo4j_driver(
 
     uri, auth = _neo4j_address
     with neo4j.GraphDatabase.driver(uri, auth=auth) as driver:
-        found = driver.execute_query("MATCH (n) RETURN count(n) AS n").records[0]["n"]
-        if found:  # only a database that was given can hold anything
+        n_nodes = driver.execute_query("MATCH (n) RETURN count(n) AS n").records[0]["n"]
+        if n_nodes:  # only a database that was given can hold anything
             pytest.fail(
-                f"NEO4J_URI is {uri}, which holds {found} nodes; the tests empty the"
+                f"NEO4J_URI is {uri}, which holds {n_nodes} nodes; the tests empty the"
                 " database they run on"
             )
         yield driver

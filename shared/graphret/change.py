@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.nodes import NodeTable
+from graphret.splice import Splice
 from graphret.types import Node
 
 T = TypeVar("T", bound=np.generic)
@@ -35,11 +37,33 @@ class Change:
     fresh: NDArray[np.int64]
 
     @classmethod
+    def of(
+        cls, before: NodeTable, fresh: NodeTable, deletes: Collection[str] = ()
+    ) -> Change:
+        """Nodes come in place of those of their ids, and others go.
+
+        `deletes` are ids of nodes of `before`, not of `fresh`; unknown ones are
+        ignored.
+        """
+        after, places = before.merged(fresh, deletes)
+        return cls(before, after, places, after.find(fresh.ids))
+
+    @classmethod
     def whole(cls, nodes: NodeTable) -> Change:
         """All nodes of a table come, and none was there."""
         return cls(
             NodeTable.of([]), nodes, np.zeros(0, np.int64), np.arange(len(nodes))
         )
+
+    @classmethod
+    def reading(cls, nodes: NodeTable, again: Collection[str]) -> Change:
+        """The nodes of a table stay, and some are read again."""
+        return cls(nodes, nodes, np.arange(len(nodes)), np.sort(nodes.positions(again)))
+
+    def only(self, chosen: Collection[str]) -> Change:
+        """Return the change as it is for whom only some of the fresh nodes differ."""
+        fresh = np.sort(self.after.positions(chosen))
+        return replace(self, fresh=fresh)
 
     @cached_property
     def came_from(self) -> NDArray[np.int64]:
@@ -58,10 +82,7 @@ class Change:
     @cached_property
     def moved(self) -> NDArray[np.int32]:
         """Where each node of `before` is now, -1 where it is gone or altered."""
-        moved = np.full(len(self.before), -1, np.int32)
-        kept = np.flatnonzero(self.came_from >= 0)
-        moved[self.came_from[kept]] = kept
-        return moved
+        return self.splice.moved
 
     @cached_property
     def left(self) -> NDArray[np.int64]:
@@ -69,16 +90,16 @@ class Change:
         return np.flatnonzero(self.moved < 0)
 
     @cached_property
-    def order(self) -> NDArray[np.int64]:
-        """The nodes of `after`, by their places in `before` and, behind these, among
-        the fresh ones.
+    def splice(self) -> Splice:
+        """How a column of `after` is made of that of `before` and that of the fresh
+        nodes.
         """
         order = self.came_from.copy()
         order[self.fresh] = len(self.before) + np.arange(len(self.fresh))
-        return order
+        return Splice((len(self.before), len(self.fresh)), order)
 
     def column(self, before: NDArray[T], made: NDArray[T]) -> NDArray[T]:
         """Return a column of `after`, given that of `before` and the values of the
         fresh nodes.
         """
-        return np.concatenate([before, made])[self.order]
+        return self.splice.of(before, made)

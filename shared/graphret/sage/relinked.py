@@ -1,0 +1,53 @@
+"""`Relinked`: the edges that a change makes anew, in place of those that it makes
+void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.change import Change
+from graphret.edges import EdgeTable, joined
+
+
+@dataclass(frozen=True, eq=False)
+class Relinked:
+    """All edges of some relations at some nodes, found anew.
+
+    Parameters
+    ----------
+    relations
+        Which relations.
+    nodes
+        Which nodes, ``(n,)``.
+    edges
+        The edges of these relations that have such a node at one of `ends`.
+    ends
+        Which ends of an edge count: ``source``, ``target`` or both.
+    """
+
+    relations: Sequence[str]
+    nodes: NDArray[np.bool_]
+    edges: EdgeTable
+    ends: Sequence[str] = ("source",)
+
+    def are_void(self, edges: EdgeTable) -> NDArray[np.bool_]:
+        """Return which edges of a table these take the place of, ``(m,)``."""
+        at_node = np.any([self.nodes[getattr(edges, end)] for end in self.ends], axis=0)
+        of_relation = edges.relation_mask(self.relations)
+        if of_relation is not None and len(edges):
+            at_node &= of_relation[edges.relation]
+        return np.asarray(at_node, dtype=np.bool_)
+
+
+def relinked(edges: EdgeTable, change: Change, found: Sequence[Relinked]) -> EdgeTable:
+    """Return the edges after a change, given what it makes anew."""
+    n_nodes = len(change.after)
+    moved = edges.moved(n_nodes, change.places)
+    voids = [part.are_void(moved) for part in found if part.nodes.any()]
+    void = np.any([np.zeros(len(moved), np.bool_), *voids], axis=0)
+    return moved.merged(joined(n_nodes, [part.edges for part in found]), void)

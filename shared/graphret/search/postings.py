@@ -1,0 +1,94 @@
+"""`Postings`: which lists hold a code, over lists that change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from graphret.splice import Splice, ranges
+
+#: Lists of codes: where each begins, ``(n + 1,)``, and the codes of all, in turn.
+Lists: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
+
+# Where more than one list in so many came since the index was made, it is made anew.
+_FEW = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Postings:
+    """An inverted index of lists as they once were, and what became of these since.
+
+    It is never changed once made. The lists that came later are few, and looked through
+    themselves.
+
+    Parameters
+    ----------
+    starts, owners
+        Where the occurrences of each code begin, and the list of each, ascending, as
+        they were numbered when the index was made.
+    now
+        Where each of these lists is now, -1 where it is gone or altered.
+    later
+        Where the lists are that came since, ascending.
+    """
+
+    starts: NDArray[np.int64]
+    owners: NDArray[np.int32]
+    now: NDArray[np.int32]
+    later: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, lists: Lists) -> Postings:
+        """Index lists."""
+        starts, codes = lists
+        n_lists, width = len(starts) - 1, int(codes.max(initial=-1)) + 1
+        ones = np.ones(len(codes), np.int8)
+        by_list = sp.csr_array((ones, codes, starts), shape=(n_lists, width))
+        by_code = by_list.tocsc()
+        now = np.arange(n_lists, dtype=np.int32)
+        return cls(by_code.indptr, by_code.indices, now, np.zeros(0, np.int64))
+
+    def changed(self, splice: Splice) -> Postings | None:
+        """Return the postings when the lists were put in a new order, and others among
+        them; `None` where these are too many by now.
+        """
+        kept = self.now >= 0
+        now = np.where(kept, splice.moved[self.now], np.int32(-1))
+        is_later = np.ones(len(splice.order), dtype=bool)
+        is_later[now[now >= 0]] = False
+        later = np.flatnonzero(is_later)
+        if len(later) * _FEW > len(splice.order):
+            return None
+        return replace(self, now=now, later=later)
+
+    def count(self, code: int) -> int:
+        """How often a code occurred in the lists as they once were."""
+        if code + 1 >= len(self.starts):
+            return 0
+        return int(self.starts[code + 1] - self.starts[code])
+
+    def occurrences(
+        self, codes: NDArray[np.int64], lists: Lists
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Return every occurrence of some distinct codes in the lists as they are now:
+        the list, and which of the codes it is.
+        """
+        indexed = codes[codes + 1 < len(self.starts)]
+        at = ranges(self.starts, indexed)
+        place = np.full(int(codes.max(initial=-1)) + 2, -1, dtype=np.int32)
+        place[codes] = np.arange(len(codes))
+        n_each = self.starts[indexed + 1] - self.starts[indexed]
+        owners, which = self.now[self.owners[at]], np.repeat(place[indexed], n_each)
+        starts, held = lists
+        lengths = starts[self.later + 1] - starts[self.later]
+        later_codes = held[ranges(starts, self.later)]
+        later_which = place[np.minimum(later_codes, len(place) - 1)]
+        later_owners = np.repeat(self.later, lengths)
+        owners = np.concatenate([owners, later_owners])
+        which = np.concatenate([which, later_which])
+        there = (owners >= 0) & (which >= 0)
+        return owners[there], which[there]
