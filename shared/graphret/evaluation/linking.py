@@ -104,9 +104,12 @@ def bench_linking(
     if not questions:
         raise InvalidInput("questions: expected at least one, got none")
     finder = CandidateFinder(planner.store, planner.space, settings)
+    local = index.local_index()
+    dense = None if local is None else local.dense_part()
     failures: list[str] = []
     best: dict[str, list[BestQuery]] = {}
-    for name, find in _ways(planner, index, model, neighbors, failures).items():
+    ways = _ways(planner, dense or index, model, neighbors, failures)
+    for name, find in ways.items():
         best[name] = []
         for number, question in enumerate(questions):
             if progress is not None:
@@ -114,7 +117,7 @@ def bench_linking(
             best[name].append(_best_query(finder, find, question))
         if progress is not None:
             progress(name, len(questions), len(questions))
-    return _result(best, index.dense_part() is not None, failures)
+    return _result(best, dense is not None, failures)
 
 
 def _ways(
@@ -129,9 +132,8 @@ def _ways(
     if model is not None:
         namer = EntityNamer(model, planner.store, planner.names)
         ways["model"] = partial(_named_by_model, namer, failures)
-    near: TextIndex = index.dense_part() or index
     for n in neighbors:
-        ways[f"{n} nearest"] = partial(nearest_entities, planner.store, near, n=n)
+        ways[f"{n} nearest"] = partial(nearest_entities, planner.store, index, n=n)
     return ways
 
 

@@ -129,8 +129,9 @@ def columns_of(group: str, result: Mapping[str, Any]) -> Sequence[str]:
     """Return the columns that a result has for the table of a group, or for all; none
     where it names none.
     """
-    shown = result.get("shown", ())
-    return shown[group] if isinstance(shown, Mapping) else shown
+    shown: Any = result.get("shown", ())
+    columns: Sequence[str] = shown[group] if isinstance(shown, Mapping) else shown
+    return columns
 
 
 def shown_metrics(rows: Mapping[str, Mapping[str, float]]) -> list[str]:

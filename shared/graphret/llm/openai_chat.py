@@ -153,7 +153,8 @@ class OpenAIChat:
         """
         request = self._request(messages, (), **options)
         request.pop("timeout", None)
-        return request | request.pop("extra_body", {})
+        parameters: dict[str, Any] = request.pop("extra_body", {})
+        return {**request, **parameters}
 
     async def _ask(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
