@@ -231,8 +231,8 @@ def test_metadata_are_estimated_written_and_read_on_the_command_line(
         ran = graphret(*build, *llm, "--batch-in", replies, *price)
         assert ran.code == 0, ran.err
         assert "3 answers of" in ran.err
-        assert "1 replies cannot be used, and are asked again" in ran.err
-        assert "1 questions to the model" in ran.out
+        assert "cannot be used, and are asked again: 1, first" in ran.err
+        assert "questions to the model: 1, " in ran.out
         assert len(server.requests) == 1
     without = ["build", corpus, "--out", tmp_path / "other", "--encoder", "none"]
     assert "--estimate needs --metadata llm" in refused(2, *without, "--estimate")

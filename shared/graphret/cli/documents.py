@@ -167,6 +167,7 @@ def add(
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
     llm_cache: options.LlmCache = None,
+    preset: options.PresetName = "default",
     encoding: options.Encoding = None,
     literal_quotes: options.LiteralQuotes = False,
     strict: options.Strict = False,
@@ -179,7 +180,9 @@ def add(
         sources, encoding=encoding, literal_quotes=literal_quotes, strict=strict
     )
     with progress() as report:
-        extractor = options.metadata_of(metadata, model, base_url, llm_cache, report)
+        extractor = options.metadata_of(
+            metadata, model, base_url, llm_cache, report, preset
+        )
         with _changed(graph, metadata=extractor) as opened:
             added = opened.add(corpus)
     about = {"added": added, "skipped": list(corpus.skipped)}

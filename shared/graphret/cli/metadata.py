@@ -124,7 +124,7 @@ def _take_batch(extractor: LLMMetadata, file: Path) -> None:
     remark(f"{taken.kept:,} answers of {file}, {tokens_text(taken.usage)}")
     if taken.failed:
         remark(
-            f"{taken.failed:,} replies cannot be used, and are asked again; the first:"
+            f"replies that cannot be used, and are asked again: {taken.failed:,}, first"
             f" {taken.first_failure}"
         )
 
@@ -143,7 +143,7 @@ def spent_text(report: LLMReport, cost: float | None) -> str:
     """Return in words what a model was asked, and what that took."""
     priced = "" if cost is None else f", ${cost:,.2f}"
     return (
-        f"{report.asked:,} questions to the model, {tokens_text(report.usage)}{priced}"
+        f"questions to the model: {report.asked:,}, {tokens_text(report.usage)}{priced}"
     )
 
 
