@@ -72,7 +72,7 @@ def _swept(result: Mapping[str, Any], name: str) -> list[Panel]:
         if row.startswith(f"{group}/") and percentile:
             by_logic.setdefault(logic, []).append(row)
     first: Sequence[str] = next(iter(by_logic.values()))
-    ends = first[0].rpartition(" ")[2], first[-1].rpartition(" ")[2]
+    percentiles = [float(row.rpartition(" ")[2]) for row in first]
     return [
         edge_plots.curves(
             measure,
@@ -80,7 +80,7 @@ def _swept(result: Mapping[str, Any], name: str) -> list[Panel]:
                 logic: [rows[row][measure] for row in own]
                 for logic, own in by_logic.items()
             },
-            ends,
+            percentiles,
         )
         for measure in result["shown"][group]
     ]

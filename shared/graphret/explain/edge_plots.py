@@ -69,18 +69,21 @@ def scatter(title: str, points: Sequence[tuple[float, float]]) -> Panel:
 
 
 def curves(
-    title: str, values: Mapping[str, Sequence[float]], ends: tuple[str, str]
+    title: str, values: Mapping[str, Sequence[float]], places: Sequence[float]
 ) -> Panel:
     """Return curves on one scale, over the same places of the horizontal axis."""
     every = [value for row in values.values() for value in row]
-    heights = iter(_scaled(every, _BOTTOM, _TOP))
-    lines = []
-    for name, row in values.items():
-        across = _scaled([*range(len(row))], _LEFT, _RIGHT)
-        points = " ".join(f"{x:.1f},{next(heights):.1f}" for x in across)
-        lines.append((name, points))
+    across, heights = (
+        _scaled(places, _LEFT, _RIGHT),
+        iter(_scaled(every, _BOTTOM, _TOP)),
+    )
+    lines = [
+        (name, " ".join(f"{x:.1f},{next(heights):.1f}" for x in across))
+        for name in values
+    ]
     span = f"{min(every):,.6g} to {max(every):,.6g}"
-    return Panel(f"{title}, {span}", *ends, lines=lines)
+    low, high = f"{min(places):g}", f"{max(places):g}"
+    return Panel(f"{title}, {span}", low, high, lines=lines)
 
 
 def shade(value: float | None) -> str:
