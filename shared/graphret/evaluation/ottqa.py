@@ -16,7 +16,8 @@ from graphret.types import Node
 
 ROWS = 10
 
-_TABLES = "data/traindev_tables_tok"
+#: Where the tables lie, by which the layout is known.
+TABLES = "data/traindev_tables_tok"
 _PASSAGES = "data/traindev_request_tok"
 
 
@@ -54,13 +55,13 @@ def load_ottqa(data: str | Path, split: str = "dev", *, titled: bool = True) -> 
     root = Path(data)
     tables: list[Table] = []
     passages: dict[str, str] = {}
-    for path in sorted((root / _TABLES).glob("*.json")):
+    for path in sorted((root / TABLES).glob("*.json")):
         tables.append(_table(read_json(path), path, titled))
         requests = root / _PASSAGES / path.name
         for url, text in read_json(requests).items() if requests.exists() else ():
             passages.setdefault(url, text)
     if not tables:
-        raise InvalidInput(f"{root / _TABLES}: expected tables, found none")
+        raise InvalidInput(f"{root / TABLES}: expected tables, found none")
     documents = [
         Document(text, id=url, title=title_of(url) if titled else "")
         for url, text in passages.items()

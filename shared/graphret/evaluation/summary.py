@@ -18,6 +18,7 @@ from graphret.evaluation.metrics import (
     recall_at_k,
 )
 from graphret.evaluation.questions import EvaluationQuestion
+from graphret.llm.chat import Usage
 
 #: Hits that each method is asked for.
 K = 20
@@ -39,9 +40,9 @@ class Prices:
     input: float
     output: float
 
-    def of(self, answer: Answer) -> float:
-        """Return what an answer cost, in dollars."""
-        read, written = answer.input_tokens, answer.output_tokens
+    def of(self, usage: Answer | Usage) -> float:
+        """Return what an answer or some tokens cost, in dollars."""
+        read, written = usage.input_tokens, usage.output_tokens
         return (read * self.input + written * self.output) / 1e6
 
 

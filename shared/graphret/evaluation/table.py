@@ -25,8 +25,8 @@ def render(result: Mapping[str, Any]) -> Group:
     parts: list[Any] = []
     decimals: Mapping[str, int] = result.get("places", {})
     for title, rows, intervals in sections(result):
-        metrics = result.get("shown") or shown_metrics(rows)
         for group, members in grouped(rows).items():
+            metrics = columns_of(group, result) or shown_metrics(rows)
             table = _table(title_of(group, result) or title, metrics)
             for row in members:
                 cells = [
@@ -117,6 +117,15 @@ def title_of(group: str, result: Mapping[str, Any]) -> str:
         return str(result["titles"][group])
     n_questions = result["counts"].get(f"{group}/questions")
     return f"{group}, {n_questions} questions" if n_questions else ""
+
+
+def columns_of(group: str, result: Mapping[str, Any]) -> Sequence[str]:
+    """Return the columns that a result has for the table of a group, or for all; none
+    where it names none.
+    """
+    shown: Any = result.get("shown", ())
+    columns: Sequence[str] = shown[group] if isinstance(shown, Mapping) else shown
+    return columns
 
 
 def shown_metrics(rows: Mapping[str, Mapping[str, float]]) -> list[str]:

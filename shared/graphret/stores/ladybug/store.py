@@ -18,9 +18,11 @@ from graphret.stores.base import (
 from graphret.stores.database import DatabaseStore
 from graphret.stores.ladybug.database import Database, Session, first_line, refused
 from graphret.stores.ladybug.graph import Graph, by_table, read_schema
+from graphret.stores.ladybug.profile import operators_of, wall_seconds
 from graphret.stores.ladybug.queries import DRIVER_ERRORS, QueryProcess, run
 from graphret.stores.ladybug.tables import Catalog, node
 from graphret.stores.ladybug.writer import Writer
+from graphret.stores.profile import Profile
 from graphret.types import Edge, Node
 from graphret.where import Where
 
@@ -230,6 +232,23 @@ class LadybugStore(DatabaseStore):
             except DRIVER_ERRORS as error:
                 raise refused(error, timeout) from error
         return None
+
+    def profile(
+        self,
+        cypher: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float,
+    ) -> Profile:
+        """Run a query in another process and return how it ran; see
+        `ProfilingStore.profile`.
+        """
+        ((drawing,),) = self.query_in_subprocess(
+            f"PROFILE {cypher}", parameters, timeout=timeout
+        ).rows
+        operators = operators_of(drawing)
+        rows = operators[0].rows if operators else 0
+        return Profile(cypher, operators, rows, wall_seconds(drawing))
 
     # writing
 
