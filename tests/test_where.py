@@ -133,7 +133,7 @@ def test_malformed_conditions_are_named(condition: Any, message: str) -> None:
 def test_conditions_joined_are_one_level_and_true_is_not_one() -> None:
     table = NodeTable.of([NODE, Node("other", properties={"year": 0})])
     joined = reduce(
-        lambda store_, _: both(store_, Where("$exists", "year", True)),
+        lambda first, _: both(first, Where("$exists", "year", True)),
         range(1_000),
         Where("$eq", "year", 1972),
     )

@@ -124,13 +124,13 @@ def test_what_is_found_where_and_what_is_proposed(
     if part.startswith("@"):
         assert check(query).tree is None
     if kind in MISPLACED and severity == "error" and "sampled" not in schema:
-        schema_: Any = SCHEMAS[schema]
+        base_schema: Any = SCHEMAS[schema]
         parts = {
-            "sampled_properties": schema_.labels,
-            "sampled_relation_properties": schema_.relation_properties,
+            "sampled_properties": base_schema.labels,
+            "sampled_relation_properties": base_schema.relation_properties,
         }
         sample = replace(
-            schema_, sampled_relations=set(schema_.relation_names), **parts
+            base_schema, sampled_relations=set(base_schema.relation_names), **parts
         )
         misplaced = [
             f

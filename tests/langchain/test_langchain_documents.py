@@ -225,14 +225,14 @@ def test_documents_get_the_links_of_the_files(
     chunks = made(documents)
     graph = SageGraph.from_documents(chunks, None)
     assert mentions(graph) == venue_links
-    documents_found = SageRetriever(graph, k=2).invoke(VENUE_QUESTION)
+    retrieved = SageRetriever(graph, k=2).invoke(VENUE_QUESTION)
     assert any(
         "row 12 -MENTIONS→ Stadion Poljud" in str(evidence)
-        for document in documents_found
+        for document in retrieved
         for evidence in evidence_of(document)
     )
     metadata_by_text = {document.page_content: document.metadata for document in chunks}
-    for document in documents_found:
+    for document in retrieved:
         assert {
             k: v for k, v in document.metadata.items() if k != "graphret"
         } == metadata_by_text[document.page_content]

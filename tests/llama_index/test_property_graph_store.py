@@ -278,13 +278,15 @@ def test_an_index_is_built_asked_and_changed_over_a_graphret_store() -> None:
     )
 
     texts = [
-        text_.text
-        for text_ in index.as_retriever(include_text=True).retrieve("Who designed it?")
+        chunk_text.text
+        for chunk_text in index.as_retriever(include_text=True).retrieve(
+            "Who designed it?"
+        )
     ]
     assert any(
-        TEXTS["d2"] in text_
-        and "Charles babbage -> DESIGNED -> Analytical engine" in text_
-        for text_ in texts
+        TEXTS["d2"] in chunk_text
+        and "Charles babbage -> DESIGNED -> Analytical engine" in chunk_text
+        for chunk_text in texts
     )
 
     index.insert(Document(text=TEXTS["d3"], doc_id="d3"))
@@ -313,8 +315,8 @@ def other() -> PropertyGraphStore:
         name: staticmethod(getattr(inner, name))
         for name in PropertyGraphStore.__abstractmethods__
     }
-    store_: PropertyGraphStore = type("Other", (PropertyGraphStore,), methods)()
-    return store_
+    other_store: PropertyGraphStore = type("Other", (PropertyGraphStore,), methods)()
+    return other_store
 
 
 @pytest.fixture(params=[SimplePropertyGraphStore, other])
