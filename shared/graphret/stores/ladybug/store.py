@@ -240,9 +240,7 @@ class LadybugStore(DatabaseStore):
         *,
         timeout: float,
     ) -> Profile:
-        """Run a query in another process and return how it ran; see
-        `ProfilingStore.profile`.
-        """
+        """Run a query in another process for `ProfilingStore.profile`."""
         ((drawing,),) = self.query_in_subprocess(
             f"PROFILE {cypher}", parameters, timeout=timeout
         ).rows
