@@ -10,9 +10,9 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import Field, asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from graphret.errors import InvalidInput
 from graphret.training.objectives import BatchLoss, Row
@@ -27,7 +27,11 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 class TrainingSettings(Protocol):
-    """What every training is told, whatever it trains."""
+    """What every training is told, whatever it trains: a dataclass with these
+    fields.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
     def epochs(self) -> float: ...
