@@ -138,7 +138,8 @@ class TableCells:
         columns = Records(bundle.texts("columns"))
         return cls(
             Codes(_Column(*column) for column in columns),
-            *(Codes.from_texts(bundle.texts(of)) for of in ("values", "texts")),
+            Codes.from_texts(bundle.texts("values")),
+            Codes.from_texts(bundle.texts("texts")),
             bundle.arrays["cells"],
         )
 

@@ -260,7 +260,8 @@ class Mentions:
         return cls(
             NodeNames.from_bundle(bundle.sub("names"), settings),
             bundle.arrays["said"],
-            *(Codes.from_texts(bundle.texts(of)) for of in ("spelled", "about")),
+            Codes.from_texts(bundle.texts("spelled")),
+            Codes.from_texts(bundle.texts("about")),
             bundle.arrays["everyday"],
             bundle.arrays["believed"],
             bundle.meta["strongest"],

@@ -195,8 +195,15 @@ class NodeNames:
                         for word in bag:
                             postings[word].append(id_)
         sorted_postings = {word: tuple(sorted(ids)) for word, ids in postings.items()}
-        tables = (given, full, alias, bags, sorted_postings)
-        names = cls(settings, *map(Layered, tables), rarity=rarity)
+        names = cls(
+            settings,
+            Layered(given),
+            Layered(full),
+            Layered(alias),
+            Layered(bags),
+            Layered(sorted_postings),
+            rarity=rarity,
+        )
         gazetteer = Gazetteer()
         for spoken in spoken_names:
             gazetteer.add_words(spoken.split(" "))

@@ -239,10 +239,8 @@ def _answerable(
     answers: dict[str, set[str]] = {}
     for question in questions:
         answers.setdefault(question.text, set()).update(question.gold)
-    present = {
-        text: frozenset(answer for answer in gold if answer in index.table)
-        for text, gold in answers.items()
-    }
+    ids = set(index.table.ids.tolist())
+    present = {text: frozenset(gold & ids) for text, gold in answers.items()}
     return [LabelledQuestion(text, gold) for text, gold in present.items() if gold]
 
 

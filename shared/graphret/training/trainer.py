@@ -11,9 +11,9 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import Field, asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from graphret.errors import InvalidInput
 from graphret.training.objectives import BatchLoss, Row
@@ -28,7 +28,9 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 class TrainingSettings(Protocol):
-    """What every training is told, whatever it trains."""
+    """The settings of every training, a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
     def epochs(self) -> float: ...
