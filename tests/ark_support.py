@@ -1,6 +1,4 @@
-"""Small graphs, random graphs, and chat models that follow a function, for tests of
-exploring agents.
-"""
+"""Small graphs, random graphs and scripted chat models to test agents with."""
 
 from __future__ import annotations
 
@@ -65,9 +63,7 @@ def call(name: str, id: str = "", **arguments: Any) -> ToolCall:
 
 
 class Follows:
-    """A `ChatModel` whose reply is a function of the conversation, after a while; it
-    counts and remembers its calls.
-    """
+    """A `ChatModel` whose reply is a function of the conversation, counting its calls."""
 
     def __init__(
         self,
@@ -205,9 +201,7 @@ ids = st.one_of(
 
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[list[Node], list[Edge]]:
-    """Multigraphs with loops, parallel relations, several labels or none, and texts
-    that try to break out.
-    """
+    """Multigraphs with loops, parallel relations, any labels, and hostile texts."""
     chosen = draw(
         st.lists(ids.filter(_encodable), min_size=1, max_size=12, unique=True)
     )

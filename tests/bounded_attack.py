@@ -61,9 +61,7 @@ _DISGUISES = (
 
 
 class Canary(TCPServer):
-    """A secret in a file, a port that notes who calls, and a file that must not come to
-    be.
-    """
+    """A secret in a file, a port that notes callers, and a file that must not appear."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(("127.0.0.1", 0), BaseRequestHandler)
@@ -118,9 +116,7 @@ def _content(store: GraphStore) -> tuple[list[Node], list[Edge]]:
 
 
 def hostile_queries(folder: Path) -> list[bool]:
-    """Run statements that write, read files, call out or never end, in disguises, and
-    see what comes of them.
-    """
+    """Run disguised statements that write, read files, call out or never end."""
     held = []
     with LadybugStore(folder / "graph.lbug") as store, Canary(folder) as canary:
         attacked = Attacked(store)
@@ -147,9 +143,7 @@ def hostile_queries(folder: Path) -> list[bool]:
 
 
 def killed_writers(folder: Path, trials: int = 16) -> list[bool]:
-    """Kill a writer of an index at random moments: the last index that it saved is
-    found, and none older or mixed.
-    """
+    """Kill a writer of an index at random moments: its last saved index is found."""
     rng, held, last = random.Random(0), [], 0
     _save_numbered(folder, last)
     for _ in range(trials):

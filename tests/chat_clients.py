@@ -1,5 +1,4 @@
-"""Chat models that speak to an OpenAI-compatible server, as graphret is given them: its
-own, LangChain's, LlamaIndex's.
+"""Chat models that speak to an OpenAI-compatible server, of all three packages.
 
 LangChain's answers whole and as a stream, as it does under a graph that streams. None
 of them loads certificates: that takes long, and a server on this machine has none.

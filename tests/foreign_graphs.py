@@ -1,5 +1,7 @@
-"""Two public graphs as other people load them into Neo4j: Northwind's trade, whose
-nodes have no property ``name``, and the films of Neo4j's own tutorial.
+"""Two public graphs as other people load them into Neo4j.
+
+They are Northwind's trade, whose nodes have no property ``name``, and the films of
+Neo4j's own tutorial.
 
 Both are excerpts in the shape of the originals, with their labels, relations and keys.
 """

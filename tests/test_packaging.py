@@ -1,6 +1,4 @@
-"""What is built and published: the wheel's contents, and what it does where nothing
-else is installed.
-"""
+"""The contents of the wheel, and how it works without optional packages."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of an environment with the wheel and its core
-    dependencies alone.
-    """
+    """The interpreter of an environment with only the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("environment")
     uv = [sys.executable, "-m", "uv"]
     assert (

@@ -1,6 +1,4 @@
-"""The papers' algorithms by ``paper()`` and ``--preset paper``: each held against an
-example computed by hand, from the formula in the paper's text.
-"""
+"""The papers' algorithms by ``paper()`` and ``--preset paper``, as worked by hand."""
 
 from __future__ import annotations
 

@@ -136,9 +136,7 @@ def test_what_no_word_of_the_question_is_in_does_not_count_in_fusion(ask) -> Non
 
 @pytest.mark.parametrize("ask", ASKED)
 def test_what_a_retriever_is_filled_up_with_does_not_count_in_fusion(ask) -> None:
-    """Else the list that fills counts twice, and ranks above what the other has
-    found.
-    """
+    """Else the list that fills counts twice, and ranks above the other's hits."""
     search = Fixed("xyz", "search")
     fused = ask(Fuse([Fallback(Fixed("ab"), search), search]), "q", 5)
     assert fused.ids == ["a", "x", "b", "y", "z"]

@@ -1,6 +1,4 @@
-"""What is saved comes back, or is refused by name; no failure of a writer costs the
-previous index.
-"""
+"""What is saved comes back or is refused; a failing writer keeps the previous index."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ from graphret.storage import Bundle, Parts, load, save, verify, writing
 
 
 def numbered(n: int, size: int = 4000) -> Parts:
-    """Parts that say `n` in each of their files, so that a mixture of two saves
-    shows.
-    """
+    """Parts that say `n` in each of their files, so that mixed saves show."""
     parts = Parts({"a": np.full(size, n), "b": np.full((3, 2), n, "f4")}, {"n": n})
     parts.add_texts("t", TextArray.of([str(n)] * 50))
     return parts

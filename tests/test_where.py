@@ -1,6 +1,4 @@
-"""Two filters, never confused: conditions, and views of stores and indexes that show
-the same part of a graph.
-"""
+"""Conditions, and views of stores and indexes that show the same part of a graph."""
 
 from __future__ import annotations
 
@@ -256,9 +254,7 @@ EDGES = [
 
 
 def _of(path: str, *first: Any) -> Callable[[Any, Any], object]:
-    """Make what is called so, of a package that may not be installed, with a store and
-    an index.
-    """
+    """Make an object of a package that may be missing, from a store and an index."""
     package, _, name = path.rpartition(".")
     return lambda store, index: getattr(pytest.importorskip(package), name)(
         *first, store, index

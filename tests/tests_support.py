@@ -1,6 +1,4 @@
-"""What tests of several folders share: an encoder without a model, small corpora, and
-files as people have them.
-"""
+"""Shared by tests of several folders: an encoder, small corpora and real-life files."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ from graphret.sage.similarity import SimilarityIndex
 
 
 class HashingEncoder:
-    """Embeds a text as the sum of a fixed random vector for each of its words: real
-    cosines, no model.
-    """
+    """Embeds a text as the sum of its words' random vectors: real cosines, no model."""
 
     name = "hashing-48"
     dimension = 48
@@ -176,9 +172,7 @@ def write_venues(folder: Path) -> None:
 
 
 def mentions(graph: SageGraph) -> set[tuple[str, int, str]]:
-    """Return who mentions whom: the name of the source, the row of its table from 1, 0
-    for text, and the other name.
-    """
+    """Return who mentions whom: source name, row from 1 (0 for text), and other name."""
     nodes, found = {node.id: node for node in graph.nodes}, set()
     for edge in graph.edges.edges(graph.nodes.ids):
         if edge.relation == "MENTIONS":

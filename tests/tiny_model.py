@@ -1,6 +1,4 @@
-"""A random language model of two layers and a tokenizer, made in a second: for
-mechanics, not for quality.
-"""
+"""A random two-layer language model and tokenizer, for mechanics and not quality."""
 
 from __future__ import annotations
 

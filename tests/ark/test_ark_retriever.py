@@ -1,6 +1,4 @@
-"""`Ark`: votes, filters, fills, failures, budgets, early stops, cancelling; and what
-agents are told.
-"""
+"""`Ark`: votes, filters, fills, failures, budgets, early stops and cancelling."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Models, graphs, questions and stores that fail or make no sense: hits and a reason in
-the trace, or an error.
-"""
+"""Failing models, graphs and stores: hits and a reason in the trace, or an error."""
 
 from __future__ import annotations
 
@@ -393,9 +391,7 @@ def test_orders_in_a_graph_stay_inside_json_strings_of_tools_messages(
 
 
 class Elsewhere:
-    """A store that is not in memory, one of whose methods does something else after
-    some calls.
-    """
+    """A store that is not in memory, with one method that changes after some calls."""
 
     def __init__(self, method: str, does: Callable[[], Any], after: int = 0) -> None:
         self.method, self.does, self.after = method, does, after

@@ -1,6 +1,4 @@
-"""Calls of tools as real models and servers write them: run where their meaning is
-clear, else an error that the model is told.
-"""
+"""Tool calls as real models write them: run if they are clear, else an error."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ FINISH = {"name": "finish", "arguments": "{}"}
 
 
 def calls(*written: Any) -> Behaviour:
-    """A reply with tool calls as they are written, of which a dict with a name is the
-    function.
-    """
+    """A reply with tool calls as written; a dict with a name is the function."""
     tool_calls = [
         {"id": f"c{i}", "type": "function", "function": written_call}
         if isinstance(written_call, dict) and "name" in written_call

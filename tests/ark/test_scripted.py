@@ -1,6 +1,4 @@
-"""`ScriptedExplorer` in whole runs: on films, and on graphs whose relations have other
-names.
-"""
+"""`ScriptedExplorer` in whole runs, on films and on graphs with other relations."""
 
 from __future__ import annotations
 

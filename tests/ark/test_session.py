@@ -1,6 +1,4 @@
-"""An agent's session, and trajectories: what is done, remembered and recorded comes
-back as it was.
-"""
+"""An agent's session and trajectories come back as they were recorded."""
 
 from __future__ import annotations
 

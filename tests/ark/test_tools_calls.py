@@ -1,6 +1,4 @@
-"""The tools' calls: what a model may write, what it gets back, and that columns, stores
-and databases say the same.
-"""
+"""The tools' calls and answers, which are the same over all stores."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from ark_support import (
     lines_of,
     toolbox,
 )
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests_support import HashingEncoder
 
@@ -467,13 +465,15 @@ def test_both_paths_agree_and_show_what_passes(
     graph: Graph, asked: dict[str, Any], index: str, place: int
 ) -> None:
     nodes, edges = graph
+    # an index refuses a graph most of whose nodes have nothing to read
+    assume(2 * sum(bool(node.name or node.text) for node in nodes) >= len(nodes))
     store = MemoryStore.of(nodes, edges)
     text_index, node = INDEXES[index](store), nodes[place % len(nodes)].id
     observation = explore(store, text_index, node, **asked)
     assert observation == explore(OnlyContract(store), text_index, node, **asked)
 
     kinds, labels, relations = (
-        {neighbor.id: neighbor.labels for neighbor in nodes},
+        {other.id: other.labels for other in nodes},
         asked["labels"],
         asked["relations"],
     )

@@ -1,6 +1,4 @@
-"""GRASP over every store: plan, link, run, rescore, fuse, rerank; and what goes wrong
-on the way.
-"""
+"""GRASP over every store: plan, link, run, rescore, fuse, rerank, and failures."""
 
 from __future__ import annotations
 

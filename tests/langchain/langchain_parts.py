@@ -1,6 +1,4 @@
-"""LangChain documents and retrievers, and models and graphs of agents that they
-drive.
-"""
+"""LangChain documents and retrievers, and models and graphs of agents."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ DOCUMENTS = [
 
 
 class RetrieverSuite(RetrieversIntegrationTests):
-    """LangChain's own suite over a kind of retriever, made of some parts, and asked a
-    question.
-    """
+    """LangChain's own suite over a kind of retriever, with its parts and a question."""
 
     kind: type[BaseRetriever]
     parts: Mapping[str, Any]
@@ -94,9 +90,7 @@ FULL = ArkSettings(early_stop=False)
 
 
 def models(*selections: Sequence[str], waits: Sequence[float] = ()) -> list[Follows]:
-    """One model an agent: it searches, explores, selects these nodes and finishes, in
-    three replies.
-    """
+    """A model for each agent: it searches, explores, then selects nodes and finishes."""
     chosen = selections or SELECTIONS
     pauses = [*waits, *([0.0] * len(chosen))]
     return [

@@ -1,6 +1,4 @@
-"""ARK as a LangGraph graph: what goes in and out, agents at once, streams, limits,
-checkpoints, approval.
-"""
+"""ARK as a LangGraph graph: state, concurrency, streams, limits, checkpoints, approval."""
 
 from __future__ import annotations
 
@@ -286,9 +284,7 @@ def same(found: Any) -> bool:
 
 
 class Stumbles(Follows):
-    """Fails once, at the reply of this number; `paid` counts the replies that
-    it gave.
-    """
+    """Fails once, at the reply of this number; `paid` counts its replies."""
 
     def __init__(self, model: Follows, at: int) -> None:
         super().__init__(self._policy, model.name)

@@ -1,6 +1,4 @@
-"""Methods in LangChain: ARK's operations and agents as tools, and ARK, GRASP and SPARK
-as retrievers and graphs.
-"""
+"""Methods in LangChain: ARK as tools, and ARK, GRASP and SPARK as retrievers."""
 
 from __future__ import annotations
 

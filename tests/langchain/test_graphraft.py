@@ -1,6 +1,4 @@
-"""GraphRAFT in LangChain and LangGraph: the retriever, with the frameworks' own suite,
-and its steps as nodes.
-"""
+"""GraphRAFT in LangChain and LangGraph: the retriever, and its steps as nodes."""
 
 from __future__ import annotations
 

@@ -225,9 +225,7 @@ def signed(turn: int, signs_in: str) -> AIMessage:
 
 
 class Thinker(Scripted):
-    """As Anthropic's and Google's models: refuses a conversation in which a turn of its
-    own lost its signature.
-    """
+    """Refuses a conversation that lost a turn's signature, as real models do."""
 
     def _generate(
         self, messages: list[BaseMessage], *args: Any, **kwargs: Any

@@ -1,6 +1,4 @@
-"""Documents and nodes, both ways; evidence; loaders and stores give the graph that
-files give.
-"""
+"""Documents and nodes in both directions, evidence, loaders and stores."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What users of LangChain and LangGraph write: chains, tools, compressors, ensembles
-and states of messages, over a graph.
-"""
+"""What users of LangChain and LangGraph write: chains, tools, ensembles, messages."""
 
 from __future__ import annotations
 

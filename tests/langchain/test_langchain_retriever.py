@@ -1,6 +1,4 @@
-"""`SageRetriever` as LangChain sees it, expansion around its retrievers, and these and
-its documents in graphret.
-"""
+"""`SageRetriever` in LangChain, and LangChain's retrievers in graphret."""
 
 from __future__ import annotations
 

@@ -44,9 +44,7 @@ INDEX = BM25Index.build(NODES)
 
 
 def small_corpus() -> tuple[Corpus, list[DemoQuestion]]:
-    """Return 35 tables and passages of the demo's corpus, and questions that they
-    answer.
-    """
+    """Return 35 tables and passages of the demo's corpus, and questions about them."""
     questions = [question for question in load_questions() if question.passages][:5]
     wanted = {
         item for question in questions for item in (question.table, *question.passages)
@@ -77,9 +75,7 @@ def ids(nodes: Sequence[NodeWithScore]) -> list[str]:
 
 
 class HashEmbedding(BaseEmbedding):
-    """The tests' hashing encoder as a LlamaIndex embedding model that counts
-    its calls.
-    """
+    """The tests' hashing encoder as a LlamaIndex embedding model that counts calls."""
 
     model_name: str = "hashing"
     fail: bool = False

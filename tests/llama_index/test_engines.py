@@ -1,6 +1,4 @@
-"""graphret inside LlamaIndex's own engines: failures, fusion, reranking, and evidence
-in copies of nodes.
-"""
+"""graphret in LlamaIndex's own engines: failures, fusion, reranking and evidence."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""LlamaIndex's loaders, splitters and stores make the graph that files make; nodes go
-both ways, and filters.
-"""
+"""LlamaIndex's loaders, splitters, stores and filters; nodes in both directions."""
 
 from __future__ import annotations
 

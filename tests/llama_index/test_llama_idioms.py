@@ -1,6 +1,4 @@
-"""What users of LlamaIndex write: engines, tools, pipelines, transforms and
-postprocessors, over a graph.
-"""
+"""What users of LlamaIndex write: engines, tools, pipelines and postprocessors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""LlamaIndex's models as graphret's; ARK, GRASP and SPARK as its retrievers and
-tools.
-"""
+"""LlamaIndex's models in graphret; ARK, GRASP and SPARK as retrievers and tools."""
 
 from __future__ import annotations
 
@@ -444,9 +442,7 @@ STEPS = (
 
 
 def thinks(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
-    """Refuse a conversation in which a turn of its own lost its signature, as
-    Anthropic's models do.
-    """
+    """Refuse a conversation that lost a turn's signature, as Anthropic's models do."""
     turns = [
         message.blocks[0]
         for message in messages

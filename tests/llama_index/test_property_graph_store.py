@@ -1,6 +1,4 @@
-"""A graphret store as a LlamaIndex property graph, alone and under an index; and
-LlamaIndex's as graphret stores.
-"""
+"""A graphret store as a LlamaIndex property graph, under an index, and vice versa."""
 
 from __future__ import annotations
 
@@ -307,9 +305,7 @@ def test_an_index_is_built_asked_and_changed_over_a_graphret_store() -> None:
 
 
 def other() -> PropertyGraphStore:
-    """A property graph that is neither in memory nor Neo4j's, as far as graphret can
-    tell.
-    """
+    """A property graph that is neither in memory nor recognisably Neo4j's."""
     inner = GraphretPropertyGraphStore(MemoryStore())
     methods = {
         name: staticmethod(getattr(inner, name))

@@ -1,6 +1,4 @@
-"""Which property of what it names a question asks for, by a planner over films and
-trade.
-"""
+"""Which property of a named node a question asks for, over films and trade."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What questions say of properties becomes conditions, orders and absences of a plan,
-and what nothing can answer comes with a sign, in both frameworks too.
-"""
+"""Questions about properties become conditions, orders and absences of a plan."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`GraphPlan`: read from what a model writes, checked against a schema, told in
-a line.
-"""
+"""`GraphPlan`: read from a model's reply, checked against a schema, and printed."""
 
 from __future__ import annotations
 

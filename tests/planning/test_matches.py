@@ -1,6 +1,4 @@
-"""A plan gives the same matches and scores on every engine as all ways to place its
-variables, tried one by one.
-"""
+"""A plan gives the same matches on every engine as trying all assignments."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ Triple: TypeAlias = tuple[str, str, str]
 
 @st.composite
 def plans(draw: st.DrawFn) -> GraphPlan:
-    """Plans of up to three variables that are joined to the target, and perhaps one
-    more, or two in a row, that may not be there.
-    """
+    """Plans of up to three joined variables, and one or two that may be absent."""
     joined = VARS[: draw(st.integers(1, 3))]
     hops = []
     for i, var in enumerate(joined[1:], 1):
@@ -111,9 +107,7 @@ def by_trying(
     triples: set[tuple[str, str, str]],
     bindings: Mapping[str, Mapping[str, float]],
 ) -> list[PlanMatch]:
-    """The definition: of all ways to place the variables those that fit, and the best
-    score of each target.
-    """
+    """The definition: all assignments that fit, with the best score of each target."""
     labels, named_ids = (
         plan.labels_of(),
         {node_id for ids in bindings.values() for node_id in ids},

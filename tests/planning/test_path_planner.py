@@ -1,6 +1,4 @@
-"""Plans without a model: names found, paths read, several names joined, and how far the
-plan is to be trusted.
-"""
+"""Plans without a model: names found, paths read, names joined, and confidence."""
 
 from __future__ import annotations
 

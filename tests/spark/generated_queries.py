@@ -1,6 +1,4 @@
-"""Queries in Neo4j's words, made at random, and a graph that they are asked of, whose
-nodes have several labels in several orders.
-"""
+"""Random queries in Neo4j's words, and a graph with several labels for a node."""
 
 from __future__ import annotations
 

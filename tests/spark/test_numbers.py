@@ -1,6 +1,4 @@
-"""Questions for numbers over a graph of a business: plans as a capable model writes
-them, by the prompt, against figures that are computed from the graph's tables.
-"""
+"""Questions for numbers: plans as a model writes them, against computed figures."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What is repaired in a query never changes what it means: queries made at random
-return the same rows before and after, on the database and across databases.
-"""
+"""A repaired query returns the same rows as before, on random queries and databases."""
 
 from __future__ import annotations
 
@@ -40,9 +38,7 @@ def context_of(store: CypherStore) -> StepContext:
 def differences(
     original: CypherStore, repaired: CypherStore, seeds: range
 ) -> tuple[list[str], int]:
-    """The queries whose repaired rows on one database are not those of the query on
-    another, and how many could be compared.
-    """
+    """The queries whose repaired rows differ, and how many could be compared."""
     context, known = context_of(repaired), original.schema()
     different, compared = list[str](), 0
     for seed in seeds:

@@ -1,6 +1,4 @@
-"""SPARK: plans read out of whatever a model replies, and run over both databases
-through the real client.
-"""
+"""SPARK: plans read from any reply, and run over both databases."""
 
 from __future__ import annotations
 
@@ -50,9 +48,7 @@ def store(request: pytest.FixtureRequest) -> CypherStore:
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CypherStore]:
-    """Two films by people of several roles, of which Ladybug's queries know the
-    first.
-    """
+    """Two films by people of several roles, of which Ladybug's queries know one."""
     from graphret.stores.ladybug import LadybugStore
 
     nodes = [
