@@ -195,12 +195,19 @@ class NodeNames:
                         for word in bag:
                             postings[word].append(id_)
         sorted_postings = {word: tuple(sorted(ids)) for word, ids in postings.items()}
-        tables = (given, full, alias, bags, sorted_postings)
-        names = cls(settings, *map(Layered, tables), rarity=rarity)
         gazetteer = Gazetteer()
         for spoken in spoken_names:
             gazetteer.add_words(spoken.split(" "))
-        return replace(names, gazetteer=gazetteer)
+        return cls(
+            settings,
+            given=Layered(given),
+            full=Layered(full),
+            alias=Layered(alias),
+            bags=Layered(bags),
+            postings=Layered(sorted_postings),
+            gazetteer=gazetteer,
+            rarity=rarity,
+        )
 
     def parts(self) -> Parts:
         """The names as they are saved."""
