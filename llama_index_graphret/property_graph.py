@@ -111,8 +111,9 @@ def from_labelled(node: LabelledNode) -> Node:
 
 
 class GraphretPropertyGraphStore(PropertyGraphStore):
-    """A graphret store where LlamaIndex wants a `PropertyGraphStore`: under a
-    `PropertyGraphIndex` and its retrievers.
+    """A graphret store as a LlamaIndex `PropertyGraphStore`.
+
+    A `PropertyGraphIndex` and its retrievers can use it.
 
     Nodes come out as `ChunkNode` and `GraphNode`. ``upsert_nodes`` replaces nodes
     whole. A chunk is joined by ``MENTIONS`` to what was extracted from it, as
@@ -591,13 +592,13 @@ def _copied(
     nodes, relations = list[LabelledNode](), list[Relation]()
     for node in map(from_labelled, listed.values()):
         properties = _as_json(node.properties)
-        named = replace(
+        named_node = replace(
             node,
             name=node.name or _first_value(node, name),
             text=node.text or _first_value(node, text),
             properties=properties,
         )
-        nodes.append(to_labelled(named))
+        nodes.append(to_labelled(named_node))
     copy = GraphretPropertyGraphStore(MemoryStore())
     copy.upsert_nodes(nodes)
     for source, relation, target in triplets:

@@ -1,5 +1,4 @@
-"""Write the results of benchmarks as a page of the docs, between the marks of what was
-generated.
+"""Write the results of benchmarks into a page of the docs, between its marks.
 
 ``python tools/pages.py docs/benchmarks/quality.md RESULT.json…``
 """
@@ -15,12 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from graphret.errors import InvalidInput
-from graphret.evaluation.table import grouped, sections, shown_metrics, title_of
+from graphret.evaluation.table import (
+    columns_of,
+    grouped,
+    sections,
+    shown_metrics,
+    title_of,
+)
 
 
 def updated(page: str, result: dict[str, object]) -> str:
-    """Return a page with a result in place of what is between ``<!-- generated: NAME
-    -->`` and ``<!-- end -->``.
+    """Return a page with a result in place of what its marks enclose.
+
+    The marks are ``<!-- generated: NAME -->`` and ``<!-- end -->``.
 
     Raises
     ------
@@ -40,13 +46,14 @@ def updated(page: str, result: dict[str, object]) -> str:
 
 
 def markdown(result: Mapping[str, Any], *, metrics: list[str] | None = None) -> str:
-    """Return a result as Markdown tables: each figure with its gain over flat search,
-    below them that of the default with its 95 % bootstrap interval.
+    """Return a result as Markdown tables: figures and their gains over flat search.
+
+    Below them are the gains of the default with their 95 % bootstrap intervals.
     """
     lines: list[str] = []
     for title, rows, intervals in sections(result):
-        columns = metrics or result.get("shown") or shown_metrics(rows)
         for group, members in grouped(rows).items():
+            columns = metrics or columns_of(group, result) or shown_metrics(rows)
             lines += [f"**{title_of(group, result) or title}**", ""]
             lines += [
                 f"| | {' | '.join(columns)} |",

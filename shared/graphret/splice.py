@@ -37,8 +37,9 @@ class Splice:
 
     @cached_property
     def pieces(self) -> list[tuple[int, slice]] | None:
-        """The pieces in their new order, each by the number of its column and the rows
-        there; `None` where they are too short.
+        """The pieces in their new order, each by the number of its column and its rows.
+
+        `None` if they are too short.
         """
         begins = np.cumsum([0, *self.lengths])
         is_cut = np.diff(self.order, prepend=-2) != 1
@@ -62,13 +63,11 @@ class Splice:
 
     @cached_property
     def moved(self) -> NDArray[np.int32]:
-        """Where each row of the first column is in the new order, -1 where it is left
-        out.
-        """
+        """The new place of each row of the first column, -1 if it is left out."""
         n_rows = self.lengths[0]
         moved = np.full(n_rows, -1, dtype=np.int32)
-        kept = np.flatnonzero(self.order < n_rows)
-        moved[self.order[kept]] = kept
+        remaining = np.flatnonzero(self.order < n_rows)
+        moved[self.order[remaining]] = remaining
         return moved
 
     def of(self, *columns: NDArray[T]) -> NDArray[T]:
@@ -87,52 +86,48 @@ class Splice:
     def of_lists(
         self, *columns: tuple[NDArray[np.int64], NDArray[T]]
     ) -> tuple[NDArray[np.int64], NDArray[T]]:
-        """Return the column that lists make: where each begins, ``(m + 1,)``, and what
-        they hold, in turn.
-        """
+        """Return the column of lists: their begins, ``(m + 1,)``, and their items."""
         starts = ends_of(self.of(*(np.diff(begins) for begins, _ in columns)))
         if self.pieces is None:
-            every = np.concatenate([held for _, held in columns])
-            shifts = np.cumsum([0, *(len(held) for _, held in columns[:-1])])
+            every = np.concatenate([items for _, items in columns])
+            shifts = np.cumsum([0, *(len(items) for _, items in columns[:-1])])
             begins = np.concatenate(
                 [
-                    own[:-1] + shift
-                    for (own, _), shift in zip(columns, shifts, strict=True)
+                    own_begins[:-1] + shift
+                    for (own_begins, _), shift in zip(columns, shifts, strict=True)
                 ]
             )
             return starts, every[_spans(begins[self.order], np.diff(starts))]
         parts = [columns[0][1][:0]]
         for number, rows in self.pieces:
-            begins, held = columns[number]
-            parts.append(held[begins[rows.start] : begins[rows.stop]])
+            begins, items = columns[number]
+            parts.append(items[begins[rows.start] : begins[rows.stop]])
         return starts, np.concatenate(parts)
 
 
 def spliced_codes(
     splice: Splice, columns: Iterable[tuple[NDArray[Any], Sequence[C]]]
 ) -> tuple[NDArray[np.int32], list[C]]:
-    """Return the column that columns of codes make, each with what its codes stand for,
-    and what those stand for that are left: sorted, and none unused.
-    """
+    """Return the spliced column of codes, and their sorted values, none unused."""
     listed = list(columns)
-    values = sorted({value for _, meant in listed for value in meant})
+    values = sorted({value for _, codebook in listed for value in codebook})
     code = {value: i for i, value in enumerate(values)}
     columns_of_codes: list[NDArray[np.int32]] = [
-        np.asarray([code[value] for value in meant], dtype=np.int32)[codes]
-        for codes, meant in listed
+        np.asarray([code[value] for value in codebook], dtype=np.int32)[codes]
+        for codes, codebook in listed
     ]
     codes = splice.of(*columns_of_codes)
     used = np.bincount(codes, minlength=len(values)) > 0
-    kept = [value for value, there in zip(values, used.tolist(), strict=True) if there]
-    return (np.cumsum(used, dtype=np.int32) - 1)[codes], kept
+    used_values = [
+        value for value, is_used in zip(values, used.tolist(), strict=True) if is_used
+    ]
+    return (np.cumsum(used, dtype=np.int32) - 1)[codes], used_values
 
 
 def ranges(
     indptr: NDArray[np.int64], positions: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the concatenation of ``range(indptr[p], indptr[p + 1])`` over
-    `positions`.
-    """
+    """Return ``range(indptr[p], indptr[p + 1])`` of all `positions`, concatenated."""
     starts = indptr[positions]
     return _spans(starts, indptr[np.asarray(positions) + 1] - starts)
 

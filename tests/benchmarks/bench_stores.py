@@ -21,9 +21,7 @@ _WRITES = 10
 
 
 def columns(n_nodes: int, degree: int, seed: int = 0) -> dict[str, Any]:
-    """Return the columns of a graph for `synthetic.store_of`: ids in no order, `degree`
-    edges from each node.
-    """
+    """Return the columns of a graph: shuffled ids, `degree` edges from each node."""
     rng = np.random.default_rng(seed)
     m = n_nodes * degree
     return {

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks import synthetic
-from benchmarks.figures import Report, medians, timed
+from benchmarks.figures import Report, timed
 from graphret.corpus import Document, read
-from graphret.expansion import RANKINGS, Expand, Propagate
+from graphret.expansion import RANKINGS, Expand
 from graphret.expansion.frontier import Frontier
 from graphret.nodes import NodeTable
 from graphret.sage import SageGraph, SimilaritySettings
@@ -35,7 +35,6 @@ N = 20_000
 K = 20
 DIMENSION = 384
 QUESTIONS = 200
-_PEER_NODES = 2_000
 #: So often each import is timed.
 IMPORTS = 9
 
@@ -204,69 +203,6 @@ def expansion(report: Report) -> None:
         "questions": len(questions),
     }
     report.counts |= {f"expansion/{name}": n for name, n in counted.items()}
-
-
-def peers(report: Report) -> None:
-    """langchain-graph-retriever's in-memory traversal at the same budget, over the same
-    links and vectors.
-    """
-    from graph_retriever.strategies import Eager
-    from langchain_core.embeddings import Embeddings
-    from langchain_core.vectorstores import InMemoryVectorStore
-    from langchain_graph_retriever import GraphRetriever
-
-    items = synthetic.items(_PEER_NODES)
-    graph = SageGraph.build(items, encoder=None, chunker=None)
-    questions = synthetic.questions(items, 30)
-    rng = np.random.default_rng(0)
-    vectors = {question: rng.standard_normal(DIMENSION) for question in questions}
-    rows = rng.standard_normal((len(graph), DIMENSION)).astype(np.float32)
-    index = HybridIndex(
-        graph.index.lexical, DenseIndex.build(graph.nodes, None, vectors=rows)
-    )
-
-    class Given(Embeddings):
-        def embed_query(self, text: str) -> list[float]:
-            return [float(value) for value in vectors[text]]
-
-        def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            return [[float(value) for value in rows[int(text)]] for text in texts]
-
-    links: dict[str, list[str]] = {node_id: [] for node_id in graph.nodes.ids}
-    for edge in graph.edges.edges(graph.nodes.ids):
-        links[edge.source].append(edge.target)
-        links[edge.target].append(edge.source)
-    theirs = InMemoryVectorStore(Given())
-    ids = graph.nodes.ids.tolist()
-    theirs.add_texts(
-        [str(i) for i in range(len(ids))], [{"links": links[i]} for i in ids], ids=ids
-    )
-    strategy = Eager(select_k=K, start_k=10, adjacent_k=K, max_depth=1)
-    retriever = GraphRetriever(
-        store=theirs, edges=[("links", "$id")], strategy=strategy
-    )
-    expand = Expand(
-        None, MemoryStore(graph.state.graph), index, ranking=Propagate(max_seeds=10)
-    )
-
-    def ours_once(question: str) -> object:
-        index.dense.remember(question, vectors[question])  # type: ignore[union-attr]
-        _forget(index)
-        return expand.retrieve(question, K)
-
-    seconds = medians({"ours": ours_once, "theirs": retriever.invoke}, questions)
-    report.counts |= {
-        "peers/nodes": len(graph),
-        "peers/links": len(graph.edges),
-        "peers/questions": len(questions),
-    }
-    what = (
-        f"langchain-graph-retriever (Eager, one hop, in memory), {_PEER_NODES:,} nodes,"
-        " against `propagate`"
-    )
-    report.add(
-        "peers", what, seconds["theirs"] / seconds["ours"], target=1.0, at_least=True
-    )
 
 
 def scale(

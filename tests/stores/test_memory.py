@@ -238,9 +238,7 @@ def test_a_small_graph_is_read_whole() -> None:
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
-    """Of the nodes labelled A, 9 of 10 bear it alone and have `x`; B is rare and has
-    `y`.
-    """
+    """9 of 10 nodes labelled A have no other label, and have `x`; B is rare, with `y`."""
     monkeypatch.setattr(memory, "SAMPLE", 50)
     rng = np.random.default_rng(0)
     sets = [

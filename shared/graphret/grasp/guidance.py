@@ -1,6 +1,4 @@
-"""`PlannerGuidance`: what a planner is told of a graph besides its schema, as data
-(GRASP, appendix B.2 to B.4).
-"""
+"""`PlannerGuidance`: what a planner is told beside the schema (appendix B.2 to B.4)."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ class _Example(BaseModel):
     plan: dict[str, Any]
 
 
-class _Held(BaseModel):
+class _GuidanceFile(BaseModel):
     """What a file holds."""
 
     model_config = ConfigDict(extra="forbid")
@@ -63,8 +61,9 @@ class PlannerGuidance:
 
     @classmethod
     def load(cls, source: str | Path) -> PlannerGuidance:
-        """Read a JSON file, or what the paper has for ``amazon``, ``mag`` or ``prime``,
-        with the labels and relations of STaRK's own files.
+        """Read a JSON file, or the paper's for ``amazon``, ``mag`` or ``prime``.
+
+        The latter uses the labels and relations of STaRK's own files.
 
         The file has ``metapaths``, ``rules``, ``examples``, of ``question`` and
         ``plan``, and ``retrieval_modes``, each of which may be missing. An
@@ -72,14 +71,19 @@ class PlannerGuidance:
         """
         path = _DATA / f"{source}.json" if source in PUBLISHED else Path(source)
         try:
-            told: Any = json.loads(path.read_text(encoding="utf-8"))
-            held = _Held.model_validate(told)
+            content: Any = json.loads(path.read_text(encoding="utf-8"))
+            guidance = _GuidanceFile.model_validate(content)
         except (OSError, ValueError, ValidationError) as error:
             raise InvalidInput(
                 f"guidance: expected {', '.join(PUBLISHED)} or a JSON file, got"
                 f" {source}: {error}"
             ) from error
-        examples = tuple((one.question, one.plan) for one in held.examples)
+        examples = tuple(
+            (example.question, example.plan) for example in guidance.examples
+        )
         return cls(
-            tuple(held.metapaths), tuple(held.rules), examples, held.retrieval_modes
+            tuple(guidance.metapaths),
+            tuple(guidance.rules),
+            examples,
+            guidance.retrieval_modes,
         )

@@ -49,9 +49,7 @@ class Graph:
     edges: EdgeTable
 
     def induced(self, where: WhereLike) -> Graph:
-        """Return the graph of the nodes that satisfy `where` and the edges
-        among them.
-        """
+        """Return the graph of the nodes that satisfy `where`, and of their edges."""
         restricted = self.nodes.restricted(Where.parse(where))
         return (
             self
@@ -68,16 +66,19 @@ class Graph:
 
 def fetch_graph(store: GraphStore, ids: Iterable[str], edges: Iterable[Edge]) -> Graph:
     """Read nodes from a store, and join them by those of the edges that they have."""
-    wanted = list(dict.fromkeys(ids))
-    nodes = NodeTable.of(node for node in store.get(wanted) if node is not None)
-    there = set(nodes.ids)
-    joined = (edge for edge in edges if edge.source in there and edge.target in there)
+    node_ids = list(dict.fromkeys(ids))
+    nodes = NodeTable.of(node for node in store.get(node_ids) if node is not None)
+    fetched_ids = set(nodes.ids)
+    joined = (
+        edge
+        for edge in edges
+        if edge.source in fetched_ids and edge.target in fetched_ids
+    )
     return Graph(nodes, EdgeTable.of(nodes, joined))
 
 
 class MemoryStore(AttachedIndexes, GraphStore):
-    """A `GraphStore` in the memory of this process; a saved one is opened by memory
-    map.
+    """A `GraphStore` in the memory of this process; a saved one is memory-mapped.
 
     Reads see one state of the graph. What is upserted is checked and waits; the next
     read of anything but nodes by their ids puts it into the columns of the graph, which
@@ -104,13 +105,11 @@ class MemoryStore(AttachedIndexes, GraphStore):
         return len(graph.nodes), len(graph.edges)
 
     def schema(self) -> GraphSchema:
-        """Return labels and triples with their counts, and properties; see
-        `graph_schema`.
-        """
-        graph, known = self.graph, self._schema
-        if known is None or known[0] is not graph:
-            self._schema = known = graph, graph_schema(graph.nodes, graph.edges)
-        return known[1]
+        """Return labels, triples and properties, as `graph_schema` describes them."""
+        graph, cached = self.graph, self._schema
+        if cached is None or cached[0] is not graph:
+            self._schema = cached = graph, graph_schema(graph.nodes, graph.edges)
+        return cached[1]
 
     @property
     def graph(self) -> Graph:
@@ -132,8 +131,8 @@ class MemoryStore(AttachedIndexes, GraphStore):
         with self._writing:
             graph = self._graph
             fresh = [self._waiting.nodes.get(node_id) for node_id in listed]
-        there = graph.nodes.get(listed)
-        return [new or old for new, old in zip(fresh, there, strict=True)]
+        stored = graph.nodes.get(listed)
+        return [new or old for new, old in zip(fresh, stored, strict=True)]
 
     def neighbors(
         self,
@@ -188,8 +187,9 @@ class MemoryStore(AttachedIndexes, GraphStore):
         )  # one between two of the nodes came twice
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Add nodes and edges, or replace those of the same identity; an edge's ends
-        must exist.
+        """Add nodes and edges, or replace those with the same identity.
+
+        Both ends of an edge must exist.
         """
         self._require_writable()
         listed, fresh_edges = list(nodes), list(edges)
@@ -206,9 +206,7 @@ class MemoryStore(AttachedIndexes, GraphStore):
                 self._put_in()
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Take nodes away, and every edge that touches them; unknown ids are
-        ignored.
-        """
+        """Delete nodes and every edge that touches them; unknown ids are ignored."""
         self._require_writable()
         with self._writing:
             nodes, listed = self.graph.nodes, require_ids(ids)
@@ -220,9 +218,7 @@ class MemoryStore(AttachedIndexes, GraphStore):
                 )
 
     def delete_edges(self, edges: Iterable[Edge]) -> None:
-        """Take edges away, known by source, relation, target and rows; those that are
-        not here are ignored.
-        """
+        """Delete edges by source, relation, target and rows; ignore unknown ones."""
         self._require_writable()
         listed = list(edges)
         with self._writing:
@@ -243,9 +239,7 @@ class MemoryStore(AttachedIndexes, GraphStore):
     def nodes(
         self, labels: Collection[str] | None = None, where: WhereLike = None
     ) -> Iterator[list[Node]]:
-        """Go through all nodes, or those that bear one of `labels` and satisfy `where`,
-        in blocks, by id.
-        """
+        """Yield blocks of nodes by id, optionally with some labels or a condition."""
         nodes = self.graph.nodes
         mask = nodes.mask(Where.parse(where), require_names("labels", labels))
         positions = np.arange(len(nodes)) if mask is None else np.flatnonzero(mask)
@@ -254,9 +248,7 @@ class MemoryStore(AttachedIndexes, GraphStore):
         )
 
     def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
-        """Go through all edges, or those of some relations, in blocks, each
-        edge once.
-        """
+        """Yield blocks of edges, optionally of some relations, each edge once."""
         graph = self.graph
         mask = graph.edges.relation_mask(require_names("relations", relations))
         positions = (
@@ -270,8 +262,9 @@ class MemoryStore(AttachedIndexes, GraphStore):
         )
 
     def view(self, where: WhereLike) -> MemoryStore:
-        """Return a store of only the nodes that now satisfy `where` and the edges among
-        them; it cannot be changed.
+        """Return a read-only store of the nodes that satisfy `where` now.
+
+        It has the edges among them.
         """
         view = MemoryStore(self.graph.induced(where))
         view._is_view = True
@@ -338,24 +331,30 @@ def graph_schema(nodes: NodeTable, edges: EdgeTable) -> GraphSchema:
     for code, at, n in _samples(nodes.labels, len(nodes.label_sets)):
         labels, times = nodes.label_sets[code], round(n / len(at))
         builder.observe_nodes(
-            [Node("-", labels, properties=own) for own in nodes.properties.take(at)],
+            [
+                Node("-", labels, properties=properties)
+                for properties in nodes.properties.take(at)
+            ],
             times,
         )
         labels_in_part.update((labels or ("",)) if n > len(at) else ())
     for code, at, n in _samples(edges.relation, len(edges.relations)):
         relation, times = edges.relations[code], round(n / len(at))
         builder.observe_edges(
-            [Edge("-", relation, "-", 1.0, own) for own in edges.properties.take(at)],
+            [
+                Edge("-", relation, "-", 1.0, properties)
+                for properties in edges.properties.take(at)
+            ],
             times=times,
         )
         relations_in_part.update([relation] if n > len(at) else [])
-    borne_by = dict(nodes.label_counts())
+    label_counts = dict(nodes.label_counts())
     return builder.build(
-        borne_by,
+        label_counts,
         _triples(nodes, edges),
         sampled_properties=labels_in_part,
         sampled_relation_properties=relations_in_part,
-        columns=dict.fromkeys(borne_by, _NODE_FIELDS),
+        columns=dict.fromkeys(label_counts, _NODE_FIELDS),
         relation_columns=dict.fromkeys(edges.relations, _EDGE_FIELDS),
     )
 
@@ -363,9 +362,7 @@ def graph_schema(nodes: NodeTable, edges: EdgeTable) -> GraphSchema:
 def _samples(
     codes: NDArray[np.int32], n_codes: int
 ) -> Iterator[tuple[int, NDArray[np.int64], int]]:
-    """Go through the codes that there are, each with positions that have it, evenly
-    spread, and how many have it.
-    """
+    """Yield each code with positions that have it, evenly spread, and its count."""
     most = min(SAMPLE, max(1, READ // max(1, n_codes)))
     order = np.argsort(codes, kind="stable")
     counts = np.bincount(codes, minlength=n_codes)
@@ -377,22 +374,20 @@ def _samples(
 
 
 def _triples(nodes: NodeTable, edges: EdgeTable) -> dict[tuple[str, str, str], int]:
-    """Count the edges by a label of their source, or an empty one, their relation and a
-    label of their target.
-    """
+    """Count edges by source label (or ""), relation and target label."""
     shape = len(nodes.label_sets), len(edges.relations), len(nodes.label_sets)
     kinds = (
         nodes.labels[edges.source].astype(np.int64) * shape[1] + edges.relation
     ) * shape[2]
     kinds += nodes.labels[edges.target]
-    found, counts = np.unique(kinds, return_counts=True)
+    distinct_kinds, counts = np.unique(kinds, return_counts=True)
     triples: dict[tuple[str, str, str], int] = {}
-    for kind, n in zip(found.tolist(), counts.tolist(), strict=True):
+    for kind, n in zip(distinct_kinds.tolist(), counts.tolist(), strict=True):
         source, relation, target = np.unravel_index(kind, shape)
-        ends = (
+        end_labels = (
             dict.fromkeys(nodes.label_sets[end] or ("",)) for end in (source, target)
         )
-        for one, other in product(*ends):
-            key = one, edges.relations[relation], other
+        for source_label, target_label in product(*end_labels):
+            key = source_label, edges.relations[relation], target_label
             triples[key] = triples.get(key, 0) + n
     return dict(sorted(triples.items()))

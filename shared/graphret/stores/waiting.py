@@ -29,21 +29,20 @@ class Waiting:
         return bool(self.nodes or self.edges)
 
     def add(self, graph: NodeTable, nodes: list[Node], edges: Iterable[Edge]) -> None:
-        """Lay aside nodes and edges that are upserted into a graph, given by its
-        nodes.
+        """Lay aside nodes and edges that are upserted into a graph of given nodes.
 
         An `InvalidInput` names one that is malformed, or an edge whose source or target
         is neither there nor here; nothing is laid aside then.
         """
         fresh = {node.id: node for node in NodeTable.of(nodes)}
         listed = list(checked_edges(edges))
-        ends = {end for edge in listed for end in (edge.source, edge.target)}
-        news = {end for end in ends if end in fresh or end in self.nodes}
-        others = sorted(ends - news)
-        in_graph = zip(others, graph.find(others).tolist(), strict=True)
-        news.update(end for end, position in in_graph if position >= 0)
-        known = NodeTable.of(Node(end) for end in news)
-        self.edges.extend(EdgeTable.of(known, listed).edges(known.ids))
+        end_ids = {end for edge in listed for end in (edge.source, edge.target)}
+        existing_ids = {end for end in end_ids if end in fresh or end in self.nodes}
+        remaining_ids = sorted(end_ids - existing_ids)
+        in_graph = zip(remaining_ids, graph.find(remaining_ids).tolist(), strict=True)
+        existing_ids.update(end for end, position in in_graph if position >= 0)
+        end_table = NodeTable.of(Node(end) for end in existing_ids)
+        self.edges.extend(EdgeTable.of(end_table, listed).edges(end_table.ids))
         self.nodes.update(fresh)
 
     def are_many(self, nodes: NodeTable, edges: EdgeTable) -> bool:

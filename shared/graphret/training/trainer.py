@@ -1,5 +1,6 @@
-"""The loop of a training: the `Trainer` of transformers with a loss of ours, measured,
-ended early, and gone on with where it was stopped.
+"""The training loop: the `Trainer` of transformers with a loss of ours.
+
+It measures, stops early, and continues from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import Field, asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from graphret.errors import InvalidInput
 from graphret.training.objectives import BatchLoss, Row
@@ -27,7 +28,9 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 class TrainingSettings(Protocol):
-    """What every training is told, whatever it trains."""
+    """The settings of every training, a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
     def epochs(self) -> float: ...
@@ -79,10 +82,10 @@ def run_training(
     progress: Progress | None = None,
     optimizer: Any = None,
 ) -> TrainingRun:
-    """Train a model, from the last of the checkpoints on, and leave it as it was best
-    on the first rows, which it is validated on.
+    """Train a model from its last checkpoint, and leave it as it was at its best.
 
-    `optimizer` is AdamW at the rate of the settings unless another is given.
+    The first rows are for validation. `optimizer` is AdamW with the rate of the
+    settings by default.
     """
     n_validated = max(1, min(len(rows) // 10, _VALIDATED))
     start = time.perf_counter()
