@@ -269,8 +269,8 @@ def test_what_is_recorded_is_read_back(path: Path) -> None:
     for run, again in zip(recorded, read_runs(path), strict=True):
         for name in ("id", "question", "seconds", "created"):
             assert getattr(again, name) == getattr(run, name)
-        assert [session_.to_dict() for session_ in again.sessions] == [
-            session_.to_dict() for session_ in run.sessions
+        assert [agent_session.to_dict() for agent_session in again.sessions] == [
+            agent_session.to_dict() for agent_session in run.sessions
         ]
         assert again.votes == run.votes
 

@@ -238,8 +238,8 @@ def test_hyde_searches_with_the_mean_of_question_and_passage() -> None:
 
 
 def test_both_frameworks_take_a_baseline_as_their_retriever() -> None:
-    script_ = {"short passage": {"passages": ["They are by Ann Ames."]}}
-    hyde = GRAPH.retriever("hyde", MethodOptions(chat=model(script_)))
+    hyde_script = {"short passage": {"passages": ["They are by Ann Ames."]}}
+    hyde = GRAPH.retriever("hyde", MethodOptions(chat=model(hyde_script)))
     nodes = as_llama_index_retriever(hyde, k=3).retrieve(QUESTION)
     assert nodes[0].node.node_id == ANSWER
     documents = as_langchain_retriever(hyde, k=3).invoke(QUESTION)

@@ -341,17 +341,13 @@ def test_a_thread_takes_one_question_after_another(saver: InMemorySaver) -> None
 def waiting(found: Any) -> dict[int, Any]:
     """The interrupts, by the number of the agent that waits."""
     return {
-        interrupt_.value["agent"]: interrupt_
-        for interrupt_ in found.get("__interrupt__", ())
+        pending.value["agent"]: pending for pending in found.get("__interrupt__", ())
     }
 
 
 def answer(found: Any, say: Any) -> Command[Any]:
     return Command(
-        resume={
-            interrupt_.id: say(interrupt_.value)
-            for interrupt_ in waiting(found).values()
-        }
+        resume={pending.id: say(pending.value) for pending in waiting(found).values()}
     )
 
 
@@ -385,9 +381,11 @@ async def test_a_person_approves_the_calls_of_several_agents_at_once(
     }
     assert asked(asks) == [1, 1, 1]
     state = await go(answer(state, lambda value: True))
-    assert [
-        len(interrupt_.value["calls"]) for interrupt_ in waiting(state).values()
-    ] == [2, 2, 2]
+    assert [len(pending.value["calls"]) for pending in waiting(state).values()] == [
+        2,
+        2,
+        2,
+    ]
     state = await go(
         answer(
             state,

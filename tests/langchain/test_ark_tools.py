@@ -202,9 +202,9 @@ def test_a_person_can_be_asked_through_it() -> None:
     waiting = compiled.invoke({"messages": [HumanMessage(QUESTION)]}, thread())[
         "__interrupt__"
     ]
-    assert sorted(interrupt_.value["agent"] for interrupt_ in waiting) == [1, 2, 3]
+    assert sorted(pending.value["agent"] for pending in waiting) == [1, 2, 3]
     state = compiled.invoke(
-        Command(resume={interrupt_.id: True for interrupt_ in waiting}), thread()
+        Command(resume={pending.id: True for pending in waiting}), thread()
     )
     *_, answer, last = state["messages"]
     assert lines(answer)[1]["id"] == "f4"
@@ -270,7 +270,8 @@ PLAN_BY_ADA = {
 def model(*plans: Any) -> FakeListChatModel:
     return FakeListChatModel(
         responses=[
-            plan_ if isinstance(plan_, str) else json.dumps(plan_) for plan_ in plans
+            written_plan if isinstance(written_plan, str) else json.dumps(written_plan)
+            for written_plan in plans
         ]
     )
 
