@@ -1,6 +1,4 @@
-"""`SageExpansion`: what a graph connects to the documents that someone else's retriever
-found.
-"""
+"""`SageExpansion`: what a graph connects to the documents of another retriever."""
 
 from __future__ import annotations
 
@@ -46,11 +44,10 @@ class SageExpansion(CoreCompressor):
     place. No documents are expanded to none.
 
     It is a document compressor, and a runnable from ``{"query": ..., "documents":
-    ...}`` to documents:
+    ...}`` to documents. `after` makes the chain with a retriever:
 
-    >>> chain = {"query": RunnablePassthrough(), "documents": retriever} |
-    SageExpansion(graph)  # doctest: +SKIP
-    >>> chain = SageExpansion(graph).after(retriever)  # the same  # doctest: +SKIP
+    >>> chain = SageExpansion(graph).after(retriever)  # doctest: +SKIP
+    >>> chain.invoke("Who wrote Emma?")  # doctest: +SKIP
 
     Parameters
     ----------

@@ -200,55 +200,77 @@ def create_graphraft_graph(
         fill=fill,
         on_failure=on_failure,
     )
-    return _compiled(core, require_k(k), checkpointer)
+    return _Steps(core, require_k(k)).compile(checkpointer)
 
 
-def _compiled(core: GraphRAFT, k: int, checkpointer: Checkpointer) -> GraphRAFTGraph:
-    """Return the graph whose nodes do the steps of `core`."""
+class _Steps:
+    """The nodes of `create_graphraft_graph`: the steps of `core`, each on its own."""
 
-    def entities(state: GraphRAFTState, trace: Trace) -> NodeSteps:
-        question, update = accept_question(state, k)
-        named_entities = yield from core.entities(question, trace)
+    def __init__(self, core: GraphRAFT, k: int) -> None:
+        self.core = core
+        self.k = k
+
+    def compile(self, checkpointer: Checkpointer) -> GraphRAFTGraph:
+        builder = StateGraph(
+            GraphRAFTState, input_schema=QuestionInput, output_schema=AnswerOutput
+        )
+        order = [self.entities, self.paths, self.write, self.run, self.reason]
+        builder.add_sequence([(step.__name__, self._traced(step)) for step in order])
+        builder.add_edge(START, "entities")
+        builder.add_edge("reason", END)
+        return builder.compile(checkpointer=checkpointer, name="graphraft")
+
+    def entities(self, state: GraphRAFTState, trace: Trace) -> NodeSteps:
+        """Find the entities that the question names."""
+        question, update = accept_question(state, self.k)
+        named_entities = yield from self.core.entities(question, trace)
         return {"entities": _ENTITIES.dump_python(named_entities)} | update
 
-    def paths(state: GraphRAFTState, trace: Trace) -> NodeSteps:
-        candidates = yield from core.candidates(
+    def paths(self, state: GraphRAFTState, trace: Trace) -> NodeSteps:
+        """Build the queries that exist around these entities."""
+        candidates = yield from self.core.candidates(
             _ENTITIES.validate_python(state["entities"]), trace
         )
         return {"candidates": _CANDIDATES.dump_python(candidates, by_alias=True)}
 
-    def write(state: GraphRAFTState, trace: Trace) -> NodeSteps:
+    def write(self, state: GraphRAFTState, trace: Trace) -> NodeSteps:
+        """Choose the queries that fit the question best."""
         candidates = _CANDIDATES.validate_python(state["candidates"])
         question = state["asked"]["question"]
-        written = yield from core.write(question, candidates, trace)
+        written = yield from self.core.write(question, candidates, trace)
         return {"written": written}
 
-    def run(state: GraphRAFTState, trace: Trace) -> NodeSteps:
+    def run(self, state: GraphRAFTState, trace: Trace) -> NodeSteps:
+        """Run the chosen queries."""
         candidates = _CANDIDATES.validate_python(state["candidates"])
-        hits = yield from core.run(
-            *question_of({**state, **state["asked"]}, k),
+        hits = yield from self.core.run(
+            *question_of({**state, **state["asked"]}, self.k),
             candidates,
             state["written"],
             trace,
         )
         return {"found": _HITS.dump_python(hits)}
 
-    def reason(state: GraphRAFTState, trace: Trace) -> NodeSteps:
-        question, depth, where = question_of({**state, **state["asked"]}, k)
-        hits = yield from core.reason(
+    def reason(self, state: GraphRAFTState, trace: Trace) -> NodeSteps:
+        """Rerank what was found, and answer with it."""
+        question, depth, where = question_of({**state, **state["asked"]}, self.k)
+        hits = yield from self.core.reason(
             question, _HITS.validate_python(state["found"]), trace
         )
-        answer = yield from core.answer(question, depth, where, hits, trace)
+        answer = yield from self.core.answer(question, depth, where, hits, trace)
         answer_json = answer.to_dict()
         results = {"hits": answer_json["hits"], "rows": answer_json["rows"]}
         return answer_update(state, results, "graphraft")
 
-    def traced(
-        step: Callable[[GraphRAFTState, Trace], NodeSteps],
+    def _traced(
+        self, step: Callable[[GraphRAFTState, Trace], NodeSteps]
     ) -> RunnableLambda[Any, Any]:
+        """Return a node that runs a step, with the trace of the question so far."""
+
         @wraps(step)
         def steps(state: GraphRAFTState) -> NodeSteps:
-            trace = Trace() if step is entities else Trace.from_dict(state["trace"])
+            is_first = step == self.entities
+            trace = Trace() if is_first else Trace.from_dict(state["trace"])
             update = yield from step(state, trace)
             messages = (
                 {"messages": chat_messages}
@@ -258,12 +280,3 @@ def _compiled(core: GraphRAFT, k: int, checkpointer: Checkpointer) -> GraphRAFTG
             return plain({**update, "trace": trace.to_dict()}) | messages
 
         return node(steps)
-
-    builder = StateGraph(
-        GraphRAFTState, input_schema=QuestionInput, output_schema=AnswerOutput
-    )
-    order = [entities, paths, write, run, reason]
-    builder.add_sequence([(step.__name__, traced(step)) for step in order])
-    builder.add_edge(START, "entities")
-    builder.add_edge("reason", END)
-    return builder.compile(checkpointer=checkpointer, name="graphraft")

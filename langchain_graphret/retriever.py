@@ -187,8 +187,8 @@ class SageRetriever(CoreRetriever):
     --------
     >>> from langchain_core.documents import Document
     >>> from langchain_graphret import SageGraph, SageRetriever
-    >>> graph = SageGraph.from_documents([Document("Emma is a novel by Jane Austen.",
-    id="emma")], embedding=None)
+    >>> document = Document("Emma is a novel by Jane Austen.", id="emma")
+    >>> graph = SageGraph.from_documents([document], embedding=None)
     >>> SageRetriever(graph, k=1).invoke("Who wrote Emma?")[0].id
     'emma'
     """

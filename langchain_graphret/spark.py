@@ -132,8 +132,8 @@ def create_spark_graph(
     Examples
     --------
     >>> graph = create_spark_graph(model, store, index, expand="auto")  # doctest: +SKIP
-    >>> graph.invoke({"question": "Which papers of 2019 cite Ada Ames?"})["hits"]  #
-    doctest: +SKIP
+    >>> question = "Which papers of 2019 cite Ada Ames?"
+    >>> graph.invoke({"question": question})["hits"]  # doctest: +SKIP
     """
     spark = Spark(
         as_core_model(model),

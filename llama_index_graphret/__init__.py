@@ -1,6 +1,4 @@
-"""graphret in LlamaIndex: retrievers, postprocessors, a node parser, and adapters both
-ways.
-"""
+"""graphret in LlamaIndex: retrievers, postprocessors, a node parser and adapters."""
 
 from __future__ import annotations
 

@@ -268,8 +268,7 @@ class SageGraph(graphret.SageGraph):
         edges: Iterable[Edge] = (),
         replace_documents: bool = True,
     ) -> list[str]:
-        """Add LlamaIndex nodes, each in place of the node that had its id, and return
-        their ids.
+        """Add LlamaIndex nodes, replacing those with the same id, and return the ids.
 
         They are embedded by the graph's encoder. `remove` takes node ids, and document
         ids for all nodes of a document.

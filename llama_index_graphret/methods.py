@@ -1,6 +1,4 @@
-"""ARK, GRASP, GraphRAFT and SPARK in LlamaIndex: retrievers for query engines, and
-ARK's operations as tools.
-"""
+"""ARK, GRASP, GraphRAFT and SPARK in LlamaIndex: retrievers, and ARK's tools."""
 
 from __future__ import annotations
 
@@ -137,8 +135,7 @@ class ArkRetriever(CoreRetriever):
 
 
 class GraspRetriever(CoreRetriever):
-    """Return what a plan over the graph finds, fused with a search by text, and
-    reranked (GRASP).
+    """Retrieve by a plan over the graph, fused with text search, and rerank (GRASP).
 
     Put it where a retriever goes. `evidence_of` gives the path by which a plan led to a
     node and its rank at each stage, `retrieval_of` the trace with the plan. For a stage
@@ -209,8 +206,7 @@ class GraspRetriever(CoreRetriever):
 
 
 class GraphRAFTRetriever(CoreRetriever):
-    """Return what the best of the queries find that exist around a question's entities
-    (GraphRAFT).
+    """Retrieve by the best existing queries around a question's entities (GraphRAFT).
 
     Put it where a retriever goes. `evidence_of` gives the queries that found a node
     with the probability of each, `retrieval_of` the trace.
@@ -282,8 +278,7 @@ class GraphRAFTRetriever(CoreRetriever):
 
 
 class SparkRetriever(CoreRetriever):
-    """Return what a plan finds that an LLM writes with one call (SPARK), and what the
-    graph connects it to.
+    """Retrieve by a plan that an LLM writes in one call, then expand (SPARK).
 
     Put it where a retriever goes. `evidence_of` gives the query and the row that
     brought a node, `retrieval_of` the trace with the plan.
@@ -372,8 +367,7 @@ def ark_tools(
     settings: ArkSettings | None = None,
     where: WhereLike = None,
 ) -> list[FunctionTool]:
-    """Return ARK's two operations as tools for a LlamaIndex agent: ``global_search``
-    and ``explore_neighborhood``.
+    """Return ARK's operations as tools: ``global_search``, ``explore_neighborhood``.
 
     A call that cannot be run (an unknown node, a wrong argument) is answered with what
     to do better. `settings` say how much a call returns, and `where` what the tools may

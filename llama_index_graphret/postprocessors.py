@@ -1,5 +1,7 @@
-"""Node postprocessors: `SageExpansion` expands what another retriever found,
-`GraphReranker` orders it anew, `RRFFusion` fuses it with what a further one finds.
+"""Node postprocessors: `SageExpansion`, `GraphReranker` and `RRFFusion`.
+
+They expand what another retriever returned, reorder it, or fuse it with what a further
+one returns.
 """
 
 from __future__ import annotations

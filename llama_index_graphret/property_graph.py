@@ -111,8 +111,9 @@ def from_labelled(node: LabelledNode) -> Node:
 
 
 class GraphretPropertyGraphStore(PropertyGraphStore):
-    """A graphret store where LlamaIndex wants a `PropertyGraphStore`: under a
-    `PropertyGraphIndex` and its retrievers.
+    """A graphret store as a LlamaIndex `PropertyGraphStore`.
+
+    A `PropertyGraphIndex` and its retrievers can use it.
 
     Nodes come out as `ChunkNode` and `GraphNode`. ``upsert_nodes`` replaces nodes
     whole. A chunk is joined by ``MENTIONS`` to what was extracted from it, as

@@ -12,8 +12,10 @@ from llama_index_graphret.evidence import evidence_of
 
 
 class RelationsAsText(BaseNodePostprocessor):
-    """Put the relations by which nodes were found in front of their texts, as the
-    retrievers of `PropertyGraphIndex` do: ``Big -> starred_actors -> Tom Hanks``.
+    """Prefix each node's text with the relations that led to it.
+
+    The format is that of `PropertyGraphIndex`'s retrievers, such as
+    ``Big -> starred_actors -> Tom Hanks``.
 
     A node that came by no relation is left as it is; the others are copies, with the
     same id, evidence and score, and with another hash. Put it last.

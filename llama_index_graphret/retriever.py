@@ -102,8 +102,9 @@ class CoreRetriever(CheckedKeywords, BaseRetriever):
 
 
 class SageRetriever(CoreRetriever):
-    """Retrieve from a graph: seeds, what it connects them to, and the evidence for each
-    (SAGE, section 2.2).
+    """Retrieve seeds and what a graph connects them to, with evidence.
+
+    SAGE, section 2.2.
 
     Put it where a retriever goes: `RetrieverQueryEngine`, `RouterQueryEngine`,
     `QueryFusionRetriever`, a chat engine. A node's score is its relevance, 0 … 1 (see
@@ -225,8 +226,9 @@ def as_llama_index_retriever(
 
 
 class RRFFusionRetriever(CoreRetriever):
-    """Ask several retrievers and fuse their rankings: ``score(d) = Σ_i weight_i /
-    (rrf_k + rank_i(d))``.
+    """Fuse the rankings of several retrievers by reciprocal rank.
+
+    ``score(d) = Σ_i weight_i / (rrf_k + rank_i(d))``.
 
     Unlike `QueryFusionRetriever` it weighs the retrievers, keeps the evidence that any
     of them gave, and needs no LLM. ``aretrieve`` asks all at once. Nodes are the same

@@ -56,3 +56,44 @@ def write_stark(folder: Path, **changed: Any) -> Path:
         else:
             (folder / name).write_bytes(pickle.dumps(value))
     return folder
+
+
+def review(summary: str, said: str, stars: float, **more: Any) -> dict[str, Any]:
+    """A review as STaRK has it, with NaN where nobody voted."""
+    given = {"reviewerID": "A1", "summary": summary, "reviewText": said}
+    rest = {"overall": stars, "verified": True, "reviewTime": "01 1, 2015"}
+    return {**given, **rest, "style": None, "vote": float("nan"), **more}
+
+
+#: Three products of Amazon, as they are before brands and the like become nodes.
+AMAZON: dict[int, dict[str, Any]] = {
+    0: {
+        "review": [
+            review("Warm", "Keeps my\nhead warm.", 5.0, vote="1,002"),
+            review("Too small", "Does not fit.", 2.0),
+        ],
+        "qa": [{"question": "Is it wool?", "answer": "Yes."}],
+        "brand": "Norrland",
+        "color": ["red"],
+        "asin": "B01",
+        "title": "Wool cap",
+        "description": ["A cap.", "For winter."],
+        "price": "$11.80",
+    },
+    1: {"review": [], "qa": [], "asin": "B02", "title": "Scarf", "description": []},
+    2: {"review": [review("Fine", "Good gloves.", 4.0)], "title": "Gloves"},
+}
+
+
+def write_amazon(folder: Path) -> Path:
+    """Write these products as STaRK's ``processed`` has them: without node types."""
+    torch = torch_of()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, value in {
+        "node_info.pkl": AMAZON,
+        "edge_type_dict.pkl": {0: "also_buy", 1: "also_view"},
+    }.items():
+        (folder / name).write_bytes(pickle.dumps(value))
+    torch.save(torch.tensor([[0, 0], [1, 2]]), folder / "edge_index.pt")
+    torch.save(torch.tensor([0, 1]), folder / "edge_types.pt")
+    return folder

@@ -56,9 +56,7 @@ def link_variants(graph: SageGraph) -> Iterator[tuple[str, Retriever]]:
 
 
 def ranking_variants(graph: SageGraph) -> Iterator[tuple[str, Retriever]]:
-    """Yield retrievers with other rankings, and with the default ranking changed in one
-    respect.
-    """
+    """Yield retrievers with other rankings, and with one change to the default."""
     rankings: dict[str, Ranking] = {
         "`paper`": SageRanking(),
         "`propagate`": Propagate(),

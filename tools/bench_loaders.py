@@ -1,5 +1,4 @@
-"""Whether what the frameworks' own loaders and splitters make retrieves as well as what
-graphret reads itself.
+"""Whether the frameworks' own loaders and splitters retrieve as well as ours.
 
 ``python tools/bench_loaders.py --data DIR [--ottqa DIR] [--chunk-size 512] [--encoder
 none]``
@@ -33,8 +32,7 @@ TABLES = 240
 
 
 def write_folder(ottqa: str | Path, root: str | Path, tables: int = TABLES) -> None:
-    """Write the first tables of OTT-QA's tuned half as CSV, the passages that they link
-    to as Markdown, and their questions.
+    """Write tables of OTT-QA's tuned half, their linked passages, and questions.
 
     The held half stays out, so that what is chosen on this folder has not seen it.
 
@@ -98,8 +96,7 @@ def bench_loaders(
     chunk_size: int = 512,
     limit: int | None = None,
 ) -> dict[str, Any]:
-    """Measure the recall of files, the same folder read in five ways, and count the
-    edges of each graph.
+    """Measure recall over one folder read in five ways, and count each graph's edges.
 
     The ways are graphret's `read`; LlamaIndex's `SimpleDirectoryReader` and
     `SentenceSplitter`; LangChain's `TextLoader`, `CSVLoader` and

@@ -19,9 +19,7 @@ FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTA
 
 
 def main() -> None:
-    """Draw one question that the graph helps, one that it does not, and recall over all
-    of them.
-    """
+    """Draw a question that the graph helps, one that it does not, and recall of all."""
     console = Console(
         record=True, width=104, file=io.StringIO(), force_terminal=True, highlight=False
     )

@@ -38,9 +38,7 @@ def shortened(question: str, words: int = SHORT) -> str:
 
 
 def lengthened(question: str, words: int = LONG) -> str:
-    """Return a question among polite words that say nothing, `words` in all where there
-    are that many.
-    """
+    """Return a question padded with polite words to `words` words."""
     question_words = question.split()
     missing = max(0, words - len(question_words))
     before = _BEFORE.split()[-missing:] if missing else []
@@ -50,9 +48,7 @@ def lengthened(question: str, words: int = LONG) -> str:
 
 
 def worst_loss(rows: Mapping[str, Mapping[str, float]]) -> float:
-    """Return by how many points the default is under the best flat search, at the k
-    where that is most.
-    """
+    """Return the most points by which the default is below the best flat search."""
     default = rows["default"]
     flat = [values for row, values in rows.items() if row != "default"]
     under = [
@@ -67,9 +63,7 @@ def worst_loss(rows: Mapping[str, Mapping[str, float]]) -> float:
 def variants(
     data: str | Path, limit: int | None = None
 ) -> Iterator[tuple[str, Dataset]]:
-    """Yield OTT-QA whole, its passages and its tables alone, without titles, and with
-    shorter and longer questions.
-    """
+    """Yield variants of OTT-QA: whole, in parts, untitled, shorter and longer questions."""
     dataset = load_ottqa(data).limited(limit)
     yield "whole", dataset
     yield "passages", _of_label(dataset, "Document")

@@ -27,9 +27,7 @@ _WIKIPEDIA = "https://en.wikipedia.org"
 
 
 def make(data: Path, folder: Path) -> dict[str, int]:
-    """Write ``corpus.jsonl.gz``, ``questions.jsonl.gz`` and ``ATTRIBUTION.md`` to a
-    folder, and return counts.
-    """
+    """Write the corpus, its questions and the attribution to a folder; return counts."""
     by_table: dict[str, list[dict[str, Any]]] = {}
     for question in _json(data / "released_data" / "dev.traced.json"):
         by_table.setdefault(question["table_id"], []).append(question)

@@ -33,8 +33,7 @@ from graphret.stores import MemoryStore
 
 
 class OracleExplorer(ScriptedExplorer):
-    """What it cannot reach with ARK's tools, no model can: it selects all ends of a
-    question's own path.
+    """An upper bound for models with ARK's tools: it selects the ends of the gold path.
 
     Those that most paths lead to come first. `paths` has for each question the id of
     the node where it starts, and the relations from there, each with whether it is
@@ -67,8 +66,7 @@ class OracleExplorer(ScriptedExplorer):
 
 
 def measured(store: MemoryStore, questions: Sequence[MetaQuestion]) -> dict[str, float]:
-    """Return what was selected, of the questions with a right answer at the end of
-    their own path.
+    """Return the selection's metrics over questions whose own path reaches an answer.
 
     ``any`` is the share with a right answer selected, ``first`` with one selected
     first, ``all`` the mean share of the right answers there that were selected;

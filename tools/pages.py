@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from graphret.errors import InvalidInput
-from graphret.evaluation.table import grouped, sections, shown_metrics, title_of
+from graphret.evaluation.table import (
+    columns_of,
+    grouped,
+    sections,
+    shown_metrics,
+    title_of,
+)
 
 
 def updated(page: str, result: dict[str, object]) -> str:
@@ -45,8 +51,8 @@ def markdown(result: Mapping[str, Any], *, metrics: list[str] | None = None) -> 
     """
     lines: list[str] = []
     for title, rows, intervals in sections(result):
-        columns = metrics or result.get("shown") or shown_metrics(rows)
         for group, members in grouped(rows).items():
+            columns = metrics or columns_of(group, result) or shown_metrics(rows)
             lines += [f"**{title_of(group, result) or title}**", ""]
             lines += [
                 f"| | {' | '.join(columns)} |",

@@ -1,5 +1,6 @@
-"""Several exploring agents as a LangGraph graph, a subgraph each, joined by a vote; and
-as a LangChain retriever.
+"""Exploring agents with a vote as a LangGraph graph, and as a LangChain retriever.
+
+Each agent is a subgraph.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ def by_agent(old: list[Json] | None, new: list[Json]) -> list[Json]:
 
 
 class ArkOutput(AnswerOutput, total=False):
-    """The output, with `agents` (`ArkSession.to_dict`) and `votes`
-    (`VotedNode.to_dict`).
+    """The output, with `agents` and `votes`.
+
+    They are what `ArkSession.to_dict` and `VotedNode.to_dict` return.
     """
 
     agents: Annotated[list[Json], by_agent]
@@ -147,8 +149,8 @@ def create_ark_graph(
     Examples
     --------
     >>> graph = create_ark_graph(model, store, index)  # doctest: +SKIP
-    >>> graph.invoke({"question": "Who directed the films that Tom Hanks starred
-    in?"})["hits"]  # doctest: +SKIP
+    >>> question = "Who directed the films that Tom Hanks starred in?"
+    >>> graph.invoke({"question": question})["hits"]  # doctest: +SKIP
     """
     ark = core_ark(
         model,

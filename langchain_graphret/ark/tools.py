@@ -1,6 +1,4 @@
-"""ARK's two operations as LangChain tools, and a graph of exploring agents as one tool
-of another agent.
-"""
+"""ARK's two operations, or all its agents, as LangChain tools of another agent."""
 
 from __future__ import annotations
 

@@ -91,15 +91,11 @@ class Change:
 
     @cached_property
     def splice(self) -> Splice:
-        """How a column of `after` is made of that of `before` and that of the fresh
-        nodes.
-        """
+        """How a column of `after` is assembled from `before` and the fresh nodes."""
         order = self.came_from.copy()
         order[self.fresh] = len(self.before) + np.arange(len(self.fresh))
         return Splice((len(self.before), len(self.fresh)), order)
 
     def column(self, before: NDArray[T], made: NDArray[T]) -> NDArray[T]:
-        """Return a column of `after`, given that of `before` and the values of the
-        fresh nodes.
-        """
+        """Return a column of `after` from that of `before` and the fresh values."""
         return self.splice.of(before, made)

@@ -14,6 +14,7 @@ from graphret.where import WhereLike
 
 if TYPE_CHECKING:
     from graphret.ark.retriever import OnRun
+    from graphret.expansion import Ranking
     from graphret.llm import ChatModel
     from graphret.planning import PathPlanner
     from graphret.rerank import Reranker
@@ -179,11 +180,9 @@ class OpenGraph:
             raise InvalidInput(
                 "method: sage needs a graph of documents, which `graphret build` makes"
             )
-        if options.as_in_the_paper:
-            from graphret.expansion import SageRanking
-
-            return self.documents.retriever(SageRanking.paper(), fill=False)
-        return self.documents.retriever(options.ranking)
+        return self.documents.retriever(
+            _ranking(options), fill=not options.as_in_the_paper
+        )
 
 
 @contextmanager
@@ -377,9 +376,7 @@ def _mfar(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retrie
 
 
 def _over_fields(store: GraphStore, folder: Path) -> TextIndex:
-    """Return an index over the fields that were trained; embeddings are kept on disk,
-    as there are many.
-    """
+    """Return an index over the trained fields, with its many embeddings on disk."""
     from graphret.search import AdaptiveFieldIndex, TrainedFields
     from graphret.search.encoder import CachedEncoder
 
@@ -388,12 +385,29 @@ def _over_fields(store: GraphStore, folder: Path) -> TextIndex:
     return AdaptiveFieldIndex.of_store(store, trained, encoder=encoder)
 
 
-def _expand(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
-    from graphret.expansion import Expand, SageRanking, ranking_of
+def _ranking(options: MethodOptions) -> Ranking | None:
+    """Return the ranking of an expansion, `None` where nothing names one."""
+    from graphret.expansion import SageRanking, ranking_of
 
-    if options.as_in_the_paper:
-        return Expand(None, store, index, ranking=SageRanking.paper(), fill=False)
-    return Expand(None, store, index, ranking=ranking_of(options.ranking or "coverage"))
+    if not options.as_in_the_paper:
+        return None if options.ranking is None else ranking_of(options.ranking)
+    if options.ranking not in (None, "paper"):
+        raise InvalidInput(
+            f"ranking: the preset 'paper' has the paper's, not {options.ranking!r}"
+        )
+    return SageRanking.paper()
+
+
+def _expand(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
+    from graphret.expansion import Expand
+
+    return Expand(
+        None,
+        store,
+        index,
+        ranking=_ranking(options),
+        fill=not options.as_in_the_paper,
+    )
 
 
 def _ark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
@@ -420,7 +434,7 @@ def _ark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriev
 
 
 def _spark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
-    from graphret.expansion import Expand, SageRanking
+    from graphret.expansion import Expand
     from graphret.spark import Spark, SparkSettings
 
     if (model := options.chat_model()) is None:
@@ -441,13 +455,17 @@ def _spark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retri
     )
     if options.expand == "no":
         return spark
-    if not paper:
-        policy: Any = options.expand  # Expand checks it
-        return Expand(spark, store, index, policy=policy)
-    # SAGE-Edge of section 3.2, the better of the paper's two
-    policy = "-edge" if options.expand == "auto" else options.expand
-    ranking = SageRanking.paper()
-    return Expand(spark, store, index, ranking=ranking, policy=policy, fill=False)
+    policy: Any = options.expand  # which Expand checks
+    if paper and policy == "auto":
+        policy = "-edge"  # SAGE-Edge of section 3.2, the better of the paper's two
+    return Expand(
+        spark,
+        store,
+        index,
+        ranking=_ranking(options),
+        policy=policy,
+        fill=not paper,
+    )
 
 
 def _grasp(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:

@@ -37,8 +37,9 @@ class Splice:
 
     @cached_property
     def pieces(self) -> list[tuple[int, slice]] | None:
-        """The pieces in their new order, each by the number of its column and the rows
-        there; `None` where they are too short.
+        """The pieces in their new order, each by the number of its column and its rows.
+
+        `None` if they are too short.
         """
         begins = np.cumsum([0, *self.lengths])
         is_cut = np.diff(self.order, prepend=-2) != 1
@@ -62,9 +63,7 @@ class Splice:
 
     @cached_property
     def moved(self) -> NDArray[np.int32]:
-        """Where each row of the first column is in the new order, -1 where it is left
-        out.
-        """
+        """The new place of each row of the first column, -1 if it is left out."""
         n_rows = self.lengths[0]
         moved = np.full(n_rows, -1, dtype=np.int32)
         kept = np.flatnonzero(self.order < n_rows)
@@ -87,9 +86,7 @@ class Splice:
     def of_lists(
         self, *columns: tuple[NDArray[np.int64], NDArray[T]]
     ) -> tuple[NDArray[np.int64], NDArray[T]]:
-        """Return the column that lists make: where each begins, ``(m + 1,)``, and what
-        they hold, in turn.
-        """
+        """Return the column of lists: their begins, ``(m + 1,)``, and their items."""
         starts = ends_of(self.of(*(np.diff(begins) for begins, _ in columns)))
         if self.pieces is None:
             every = np.concatenate([held for _, held in columns])
@@ -111,9 +108,7 @@ class Splice:
 def spliced_codes(
     splice: Splice, columns: Iterable[tuple[NDArray[Any], Sequence[C]]]
 ) -> tuple[NDArray[np.int32], list[C]]:
-    """Return the column that columns of codes make, each with what its codes stand for,
-    and what those stand for that are left: sorted, and none unused.
-    """
+    """Return the spliced column of codes, and their sorted values, none unused."""
     listed = list(columns)
     values = sorted({value for _, meant in listed for value in meant})
     code = {value: i for i, value in enumerate(values)}
@@ -130,9 +125,7 @@ def spliced_codes(
 def ranges(
     indptr: NDArray[np.int64], positions: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the concatenation of ``range(indptr[p], indptr[p + 1])`` over
-    `positions`.
-    """
+    """Return ``range(indptr[p], indptr[p + 1])`` of all `positions`, concatenated."""
     starts = indptr[positions]
     return _spans(starts, indptr[np.asarray(positions) + 1] - starts)
 

@@ -1,3 +1,1 @@
-"""Benchmarks of speed and memory: ratios to a peer or a physical limit, in one run;
-`make bench` runs them.
-"""
+"""Benchmarks of speed and memory, as ratios to a peer or a limit (``make bench``)."""

@@ -1,6 +1,4 @@
-"""How long the neighbourhood of a node with 100,000 neighbours takes, in memory and
-databases, and its exploration.
-"""
+"""How long it takes to explore a node with 100,000 neighbours, by store."""
 
 from __future__ import annotations
 
@@ -38,9 +36,7 @@ _NEO4J = (
 
 
 def hub(n: int = N, seed: int = 0) -> MemoryStore:
-    """Return a node with `n` neighbours, edges half of them out of it and half into it,
-    and as many edges elsewhere.
-    """
+    """Return a node with `n` edges, half of them out of it, and as many edges elsewhere."""
     rng = np.random.default_rng(seed)
     lexicon = np.asarray(synthetic.words())
     texts = [
@@ -69,9 +65,7 @@ def hub(n: int = N, seed: int = 0) -> MemoryStore:
 
 
 def whole(report: Report, n: int = N) -> None:
-    """The part of the speed benchmark: the slowest kind of call, and heaviest edges
-    against a database's bare query.
-    """
+    """The slowest kind of call, and heaviest edges against a database's own query."""
     store = hub(n)
     report.counts["ark hub/neighbours"] = n
     index = BM25Index.of_store(store)
@@ -122,9 +116,7 @@ def neo4j(report: Report, n: int = N) -> None:
 
 
 def _calls(store: GraphStore) -> list[float]:
-    """How long each of a hundred calls for the heaviest edges of the hub takes, another
-    node asked before them.
-    """
+    """Time a hundred calls for the hub's heaviest edges, another node before each."""
     store.neighbors(["n0000000"], limit=HEAVIEST)
     return [
         timed(lambda: store.neighbors([_HUB], limit=HEAVIEST)) for _ in range(CALLS)

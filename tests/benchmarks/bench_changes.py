@@ -63,7 +63,10 @@ def changes(report: Report, n: int = N) -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         saved = 1000 * taken(partial(graph.save, Path(folder, "graph")))
-    report.add("changes saved", "`save` of that graph", saved, unit="ms")
+        report.add("changes saved", "`save` of that graph", saved, unit="ms")
+        job = taken(partial(_job, Path(folder, "graph"), new_documents[-1]))
+    what = "a job that opens it, adds a document and saves it"
+    report.add("changes job", what, 1000 * job, unit="ms")
 
 
 def questions(
@@ -86,6 +89,13 @@ def questions(
     )
     what = f"a question after {_CHANGES} single changes, against a fresh build"
     report.add("changes many", what, after / before, target=1.3)
+
+
+def _job(folder: Path, document: Document) -> None:
+    """Open a graph, add a document, and save it."""
+    graph = SageGraph.load(folder, encoder=None)
+    graph.add([document])
+    graph.save(folder)
 
 
 def taken(call: Callable[[], object]) -> float:

@@ -1,6 +1,4 @@
-"""A knowledge graph of MetaQA's size in a folder, in Ladybug and in Neo4j: imports, and
-a query of two hops.
-"""
+"""Import and a two-hop query of a graph of MetaQA's size, in Ladybug and Neo4j."""
 
 from __future__ import annotations
 

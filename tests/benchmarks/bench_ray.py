@@ -1,6 +1,4 @@
-"""A build on two Ray workers of this machine against one in this process, and what it
-asks of the driver.
-"""
+"""A build on two local Ray workers against one process, and the driver's share."""
 
 from __future__ import annotations
 
@@ -27,9 +25,7 @@ _STORE = 1 << 30
 
 
 def build(report: Report) -> None:
-    """Given embeddings: 20,000 nodes here and on a cluster, and again from finished
-    blocks, which leaves the driver.
-    """
+    """Build 20,000 embedded nodes here, on a cluster, and from finished blocks."""
     nodes, vectors = _given(N)
     started: list[RayExecutor] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -76,9 +72,7 @@ def build(report: Report) -> None:
 
 
 def embedding(report: Report) -> None:
-    """Texts a second of two workers against one process with both cores, models
-    loaded.
-    """
+    """Texts a second of two workers against one process on both cores."""
     texts = [item.text for item in synthetic.items(TEXTS) if isinstance(item, Document)]
     encoder = default_encoder()
     executor, rates = (
@@ -107,9 +101,7 @@ def embedding(report: Report) -> None:
 
 
 def shard(report: Report, n: int = 100_000, n_queries: int = 4_096) -> None:
-    """A shard of HNSW on one core: what a row costs when it is made, and when it is
-    searched.
-    """
+    """A shard of HNSW on one core: the cost of a row when built and when searched."""
     _, vectors = _given(n, texts=False)
     graphs: list[Any] = []
     seconds = timed(lambda: graphs.append(_saved_graph(vectors)))
@@ -162,9 +154,7 @@ class _Counting(LocalExecutor):
 
 
 def _given(n: int, texts: bool = True) -> tuple[list[Any], Any]:
-    """Nodes of a synthetic corpus, and embeddings in clusters, as texts about a few
-    hundred topics have them.
-    """
+    """Nodes of a synthetic corpus, and clustered embeddings."""
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((200, DIMENSION), dtype=np.float32)
     vectors = (

@@ -1,6 +1,4 @@
-"""How fast nodes are found by their text and names, next to libraries that do nothing
-else, in the same run.
-"""
+"""How fast nodes are found by text and names, next to libraries for just that."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ _QUESTIONS = 60
 
 
 def lexical(report: Report, n: int = N_LEXICAL) -> None:
-    """One BM25 search over 100,000 nodes next to bm25s and rank_bm25 alone, and scoring
-    given nodes next to it.
-    """
+    """BM25 over 100,000 nodes or given nodes, next to bm25s and rank_bm25."""
     import bm25s
     from rank_bm25 import BM25Okapi
 

@@ -1,6 +1,4 @@
-"""``graphret serve`` under load, next to what the core answers alone in two threads, in
-turn in one run.
-"""
+"""``graphret serve`` under load, in turn with the core in two threads."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ _MB = 1 << 20
 
 
 def serve(report: Report) -> None:
-    """Questions a second over HTTP against the core, how long they wait, and 10,000 of
-    them.
-    """
+    """Questions a second over HTTP against the core, and their waits."""
     items = synthetic.items(N)
     remaining_questions = iter(
         synthetic.questions(items, REQUESTS + ROUNDS * EACH)
@@ -127,9 +123,7 @@ def _serving(folder: str) -> Iterator[tuple[tuple[str, int], psutil.Process]]:
 
 
 async def _load(address: tuple[str, int], questions: Sequence[str]) -> list[float]:
-    """Have clients ask all questions, each client one after another, and return the
-    waits of those answered in full.
-    """
+    """Have clients ask their questions in turn; return the waits of full answers."""
     waiting, waits = iter(questions), list[float]()
 
     async def client() -> None:

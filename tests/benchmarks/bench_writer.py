@@ -1,5 +1,6 @@
-"""What GraphRAFT's grounded decoding costs: ``PYTHONPATH=tests python -m
-benchmarks.bench_writer [MODEL]``.
+"""What GraphRAFT's grounded decoding costs.
+
+Run ``PYTHONPATH=tests python -m benchmarks.bench_writer [MODEL]``.
 
 The mask of 1,000 and of 100,000 candidates for four beams, beside a scan of all
 candidates for each beam, as the method's public code does it, and beside a forward

@@ -11,9 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured figure: what it is in words, what came out, and the most (or the
-    least) that it should be.
-    """
+    """A measured figure: its description, its value, and its upper or lower limit."""
 
     what: str
     value: float
@@ -70,8 +68,9 @@ def timed(work: Callable[[], object]) -> float:
 def medians(
     contestants: Mapping[str, Callable[[str], object]], questions: Iterable[str]
 ) -> dict[str, float]:
-    """Put each question to each contestant in turn, who begins too, so that all meet
-    the machine as it is: medians.
+    """Put each question to each contestant in turn, and return their median times.
+
+    Who begins changes, so that all meet the machine in the same state.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     order = list(contestants.items())

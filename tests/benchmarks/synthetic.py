@@ -1,6 +1,4 @@
-"""Corpora made by rule, of any size, to measure speed on: nothing about quality can be
-read off them.
-"""
+"""Synthetic corpora of any size to measure speed; they say nothing about quality."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ def _text(rng: np.random.Generator, lexicon: Sequence[str], length: int) -> list
 
 
 def items(n: int, seed: int = 0) -> list[Item]:
-    """Return documents of 70 words, which name two others, and tables of ten rows,
-    which each name one: `n` nodes.
-    """
+    """Return `n` documents of 70 words and tables of ten rows, which name others."""
     rng = np.random.default_rng(seed)
     lexicon = words()
     n_tables = max(1, n // 16)
@@ -78,9 +74,7 @@ def items(n: int, seed: int = 0) -> list[Item]:
 
 
 def questions(corpus: Sequence[Item], n: int, seed: int = 1) -> list[str]:
-    """Return questions of ten words: some of a table's title, a row's remark, and what
-    a document says.
-    """
+    """Return questions of ten words from a title, a row's remark and a document."""
     rng = np.random.default_rng(seed)
     tables = [item for item in corpus if isinstance(item, Table)]
     documents = {item.title: item for item in corpus if isinstance(item, Document)}
@@ -110,9 +104,7 @@ def store_of(
     label_sets: Sequence[tuple[str, ...]] = (("Node",),),
     properties: Sequence[Any] | None = None,
 ) -> MemoryStore:
-    """Return a store of columns: an edge has the places of its ends in `ids`, and of
-    its relation in `relations`.
-    """
+    """Return a store of columns; edges refer to `ids` and `relations` by place."""
     n, order = len(ids), np.argsort(np.asarray(ids), kind="stable")
     strings = (
         Strings.of(ids),
@@ -140,8 +132,7 @@ def store_of(
 def arrays(
     n: int, degree: int, *, seed: int = 0, terms: int = 20
 ) -> tuple[Graph, HybridIndex]:
-    """Return a graph of `n` nodes, `degree` edges out of each to random others, and a
-    lexical index.
+    """Return a graph of `n` nodes with `degree` random edges each, and a lexical index.
 
     There are no texts behind them: each node has so many terms of a vocabulary with
     Zipf's distribution.

@@ -393,6 +393,20 @@ def test_a_plan_is_run_printed_and_drawn(tmp_path: Path) -> None:
         found = graphret(
             *asked, "--base-url", server.base_url, "--json", "--expand", "-edge"
         ).json
+        by_policy = {
+            policy: graphret(
+                *(*asked, "--base-url", server.base_url, "--json"),
+                *("--expand", policy, "--ranking", "paper"),
+            ).json
+            for policy in ("+edge", "-edge")
+        }
+        clash = [*asked, "--base-url", server.base_url, "--preset", "paper"]
+        refused = graphret(*clash, "--ranking", "coverage")
+    assert (refused.code, "has the paper's, not 'coverage'" in refused.err) == (2, True)
+    (expanded,) = stages(by_policy["+edge"], "expand")
+    assert expanded["ranking"] == "paper"
+    (skipped,) = stages(by_policy["-edge"], "expand")
+    assert "walked relations itself" in skipped["skipped"]
     assert "row 1 of MATCH (a:Author)" in " ".join(told.out.split())
     assert "Graph Retrieval 0" in page.read_text()
     assert [hit["id"] for hit in found["hits"]][:3] == ["p0", "p3", "p6"]

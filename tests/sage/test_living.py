@@ -4,9 +4,11 @@ with the same thresholds.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -163,6 +165,22 @@ OTHERS = [Document(f"No. {i}.", id=f"o{i}", title=f"Other {i}") for i in range(4
             50,
             0,
         ),
+        (  # what a name is believed hangs on all links that it makes
+            [
+                Document("A city.", id="b", title="Paris"),
+                Document(
+                    "A town.", id="c", title="Paris", metadata={"aliases": ["Lutetia"]}
+                ),
+            ]
+            + [
+                Document("In Paris it rained.", id=f"a{i:02}", title=f"Rain {i}")
+                for i in range(8)
+            ],
+            [Document("In Lutetia it snowed.", id="s", title="Snow")],
+            "MENTIONS",
+            16,
+            17,
+        ),
         (  # a word that texts come to use as a word begins no name
             [
                 Document(f"They asked Section 3 of {i}.", id=f"s{i}", title=f"T {i}")
@@ -225,6 +243,57 @@ def test_given_edges_outlast_a_change_of_their_ends_and_go_with_them() -> None:
     graph.remove(["d3"])
     cites = [edge for edge in edges_of(graph) if edge["relation"] == "CITES"]
     assert [(edge["source"], edge["target"]) for edge in cites] == [("d0", "d1")]
+
+
+#: How many changes `test_after_very_many_changes` makes; none unless asked for.
+CHANGES = int(os.environ.get("GRAPHRET_CHANGES", "0"))
+
+
+@pytest.mark.skipif(not CHANGES, reason="GRAPHRET_CHANGES says how many")
+@pytest.mark.timeout(0)
+@pytest.mark.filterwarnings("ignore:the graph finds little more")
+@pytest.mark.parametrize("encoder", [None, HashingEncoder()])
+def test_after_very_many_changes_of_a_larger_corpus(
+    encoder: HashingEncoder | None,
+) -> None:
+    """Enough texts that names become hubs, and postings and tables are made anew."""
+    draw, most = random.Random(CHANGES), 150
+    held = items(draw, most, most)
+    graph = SageGraph.build(held.values(), encoder=encoder)
+    for number, state in enumerate(states(graph, held, draw, CHANGES, most)):
+        assert edges_of(state) == found_anew(state), f"after change {number}"
+
+
+@pytest.mark.filterwarnings("ignore:the graph finds little more")
+def test_a_change_that_runs_out_of_memory_leaves_the_state_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    draw = random.Random(1)
+    graph = SageGraph.build(items(draw, 12, 30).values(), encoder=None)
+    before, edges, more = graph.state, edges_of(graph), items(draw, 6, 60).values()
+    concatenate, left = np.concatenate, [0]
+
+    def failing(*args: Any, **kwargs: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            raise MemoryError("there is none left")
+        return concatenate(*args, **kwargs)
+
+    monkeypatch.setattr(np, "concatenate", failing)
+    fails_at = 1
+    while True:
+        left[0] = fails_at
+        try:
+            graph.add(more)
+        except MemoryError:
+            assert graph.state is before
+            assert edges_of(graph) == edges
+            fails_at += 19
+        else:
+            break
+    left[0] = 0
+    assert fails_at > 50
+    assert edges_of(graph) == found_anew(graph)
 
 
 class Failing(HashingEncoder):

@@ -424,6 +424,15 @@ def test_a_query_that_finds_nothing_is_loosened_and_says_so(
     assert (answer.signals.confidence is not None) is dropped
 
 
+def test_a_relation_that_was_replaced_is_a_doubt(films: CypherStore) -> None:
+    query = "MATCH (f:Film)-[:DIRECTED_BY]->(w:Writer) WHERE f.name = 'Dusk' RETURN w"
+    answer = ask(films, plan(query), question="?", fill=False, on_failure="raise")
+    assert answer.ids == ["wil"]
+    [doubt] = answer.signals.doubts
+    assert "DIRECTED_BY does not join Film and Writer" in doubt
+    assert doubt.endswith("WRITTEN_BY was followed instead")
+
+
 def test_a_doubt_is_told_of_what_is_expanded_too(films: CypherStore) -> None:
     query = "MATCH (f:Film) WHERE f.name = 'Dawn' AND f.genre = 'Opera' RETURN f"
     with OpenAIServer([plan(query)]) as server:

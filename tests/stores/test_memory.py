@@ -5,6 +5,7 @@ one, and the schema.
 from __future__ import annotations
 
 from collections import Counter
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,27 @@ def test_many_single_writes_are_put_in_by_and_by(
     assert store.count() == (60, 60)
 
 
+def test_who_reads_while_others_write_sees_whole_writes() -> None:
+    store = MemoryStore.of([Node("a", name="0"), Node("b", name="0")])
+    seen: list[set[str]] = []
+
+    def write() -> None:
+        for i in range(1, 60):
+            name = str(i)
+            pair = [Node("a", name=name), Node("b", name=name)]
+            store.upsert([*pair, Node(f"n{i}")], [Edge(f"n{i}", "R", "a")])
+
+    writer = Thread(target=write)
+    writer.start()
+    while writer.is_alive():
+        seen.append({node.name for node in store.get(["a", "b"]) if node})
+        nodes, edges = store.count()
+        assert nodes == edges + 2
+    writer.join()
+    assert all(len(names) == 1 for names in seen)
+    assert store.count() == (61, 59)
+
+
 def test_malformed_edges_and_views_take_no_edges_away() -> None:
     store, edge = (
         MemoryStore.of([Node("a")], [Edge("a", "R", "a")]),
@@ -216,9 +238,7 @@ def test_a_small_graph_is_read_whole() -> None:
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
-    """Of the nodes labelled A, 9 of 10 bear it alone and have `x`; B is rare and has
-    `y`.
-    """
+    """9 of 10 nodes labelled A have no other label, and have `x`; B is rare, with `y`."""
     monkeypatch.setattr(memory, "SAMPLE", 50)
     rng = np.random.default_rng(0)
     sets = [

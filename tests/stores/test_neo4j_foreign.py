@@ -32,7 +32,7 @@ def database(neo4j_empty: neo4j.Driver) -> neo4j.Driver:
     neo4j_empty.execute_query(
         """CREATE (a:Person:Author {uuid: 'a', title: 'Dr', name: 'Ada', description: 'text'}),
         (b:Person {uuid: 'b', name: 'Charles', at: point({x: 1.5, y: 2.0})}), (c:Machine {uuid: 3, title: 'Engine'}),
-        (d {note: 'bears no label'}), (a)-[:KNEW {weight: 2, since: datetime('1833-06-05T20:00Z')}]->(b),
+        (d {note: 'has no label'}), (a)-[:KNEW {weight: 2, since: datetime('1833-06-05T20:00Z')}]->(b),
         (a)-[:KNEW {weight: 'heavy'}]->(b), (b)-[:BUILT {weight: 0.5}]->(c), (c)-[:NEAR]->(d)
         SET a.born = date('1815-12-10')"""
     )

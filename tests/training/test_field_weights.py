@@ -15,12 +15,13 @@ from tiny_model import saved_tiny_encoder
 
 from graphret.errors import InvalidInput
 from graphret.grasp import Grasp
+from graphret.planning import PlannerResult
 from graphret.search import AdaptiveFieldIndex, DenseIndex, FieldIndex, TrainedFields
 from graphret.search.adaptive import fields_of
 from graphret.stores import MemoryStore
 from graphret.training import FieldTuning, LabelledQuestion, train_fields
 from graphret.training.field_contrast import InBatchContrast, field_model
-from graphret.types import Node
+from graphret.types import Edge, Node
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
@@ -34,31 +35,31 @@ FORMS = {
 TUNING = FieldTuning(epochs=12, batch=8, rate=3e-2)
 
 
-def works() -> list[Node]:
-    """Works, twenty by each person and other twenty about each."""
-    n = len(PEOPLE)
-    return [
-        Node(
-            f"w{i:03d}",
-            ("Work",),
-            f"Title {i}",
-            properties={
-                "author": PEOPLE[i % n],
-                "subject": PEOPLE[(i * 5 + 3 + i // n) % n],
-            },
-        )
-        for i in range(20 * n)
-    ]
-
-
-WORKS = works()
-STORE = MemoryStore.of(WORKS)
-#: Who wrote what, and what is about whom: the same names are in both fields, and how a
+#: Twenty works by each person, and other twenty about each: who wrote a work is a
+#: property, whom it is about a relation. The same names are in both fields, and how a
 #: question is asked decides which counts.
+ABOUT: dict[str, dict[str, str]] = {
+    "author": {},
+    "subject": {},
+}  # field -> work -> person
+for number in range(20 * len(PEOPLE)):
+    ABOUT["author"][f"w{number:03d}"] = PEOPLE[number % len(PEOPLE)]
+    shifted = number * 5 + 3 + number // len(PEOPLE)
+    ABOUT["subject"][f"w{number:03d}"] = PEOPLE[shifted % len(PEOPLE)]
+STORE = MemoryStore.of(
+    [
+        *(Node(person, ("Person",), person) for person in PEOPLE),
+        *(
+            Node(work, ("Work",), f"Title {work}", properties={"author": person})
+            for work, person in ABOUT["author"].items()
+        ),
+    ],
+    [Edge(work, "subject", person) for work, person in ABOUT["subject"].items()],
+)
 QUESTIONS = [
     LabelledQuestion(
         form.format(person),
-        frozenset(one.id for one in WORKS if one.properties[field] == person),
+        frozenset(work for work, other in ABOUT[field].items() if other == person),
     )
     for field, forms in FORMS.items()
     for form in forms
@@ -77,14 +78,14 @@ def losses(done: Any) -> list[float]:
     return [one["eval_loss"] for one in done.run.curve if "eval_loss" in one]
 
 
-def test_the_loss_falls_and_recall_rises_on_what_was_kept_apart(
+def test_the_loss_falls_and_recall_rises_on_held_out_questions(
     trained: tuple[Any, Path],
 ) -> None:
     done, _ = trained
     assert losses(done)[-1] < losses(done)[0] / 2
     before, after = (done.trained.metrics[name] for name in ("untrained", "trained"))
     assert before["recall@20"] < 65  # half of what bears the name is the other kind
-    assert after["recall@20"] > 95
+    assert after["recall@20"] > 90
 
 
 def test_the_query_decides_which_field_counts(trained: tuple[Any, Path]) -> None:
@@ -100,7 +101,7 @@ def test_the_query_decides_which_field_counts(trained: tuple[Any, Path]) -> None
         assert sum(shares.values()) == pytest.approx(1)
         assert shares[f"{field}/bm25"] > shares[f"{other}/bm25"]
         found = index.search(question, 20).ids
-        assert {node.properties[field] for node in STORE.get(found) if node} == {"Ada"}
+        assert {ABOUT[field].get(work) for work in found} == {"Ada"}
     found = index.search("what did Ada write", 3)
     state = done.trained
     vector = HashingEncoder().encode_queries(["what did Ada write"])[0]
@@ -124,11 +125,20 @@ def test_a_query_is_embedded_once_and_grasp_fuses_with_the_fields(
             asked.extend(texts)
             return super().encode_queries(texts)
 
+    class Planless:
+        name = "planless"
+
+        def plan(self, question: str) -> PlannerResult:
+            return PlannerResult(None, problem="there is no plan")
+
+        async def aplan(self, question: str) -> PlannerResult:
+            return self.plan(question)
+
     index = AdaptiveFieldIndex.of_store(STORE, trained[0].trained, encoder=Counting())
     asked.clear()
-    found = Grasp(None, STORE, index).retrieve("works written by Ada", 5)
+    found = Grasp(Planless(), STORE, index).retrieve("works written by Ada", 5)
     assert asked.count("works written by Ada") == 1
-    assert all(hit.node.properties["author"] == "Ada" for hit in found)
+    assert all(ABOUT["author"].get(hit.id) == "Ada" for hit in found)
 
 
 def test_a_training_that_was_stopped_goes_on_and_ends_nearly_the_same(
@@ -153,8 +163,8 @@ def test_a_training_that_was_stopped_goes_on_and_ends_nearly_the_same(
     whole, again = trained[0], train()
     assert len(losses(again)) == len(losses(whole))
     assert losses(again)[-1] == pytest.approx(losses(whole)[-1], rel=0.2)
-    assert again.trained.metrics["trained"]["recall@20"] > 95
-    with pytest.raises(InvalidInput, match="there are trained fields"):
+    assert again.trained.metrics["trained"]["recall@20"] > 90
+    with pytest.raises(InvalidInput, match="already contains trained fields"):
         train()
 
 
@@ -173,7 +183,7 @@ def test_an_encoder_is_trained_along_and_opened_by_its_folder(tmp_path: Path) ->
     assert loaded.source == str(moved / "encoder")
     index = AdaptiveFieldIndex.of_store(STORE, loaded)
     found = index.search("what portrays Bo", 5).ids
-    assert all(node.properties["subject"] == "Bo" for node in STORE.get(found) if node)
+    assert all(ABOUT["subject"].get(work) == "Bo" for work in found)
     tuned = DenseIndex.of_store(STORE, moved / "encoder")  # as --encoder takes it
     plain = DenseIndex.of_store(STORE, base)
     assert not np.allclose(tuned.vectors, plain.vectors, atol=1e-3)
@@ -216,7 +226,7 @@ def test_an_answer_to_the_question_is_never_held_against_it() -> None:
         },
     ]
     batch = contrast.batch(rows)
-    assert batch["right_too"].tolist() == [
+    assert batch["other_answers"].tolist() == [
         [False, True, False, False],
         [False, False, False, False],
     ]

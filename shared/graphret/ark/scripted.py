@@ -196,7 +196,7 @@ def _options(
     space: PathSpace,
     transcript: Transcript,
 ) -> list[_Option]:
-    """Return the paths from a bearer of a name that fit the question well enough."""
+    """Return the paths from a named node that fit the question well enough."""
     looks = transcript.explorations.get(node)
     if not looks:
         return []

@@ -20,7 +20,7 @@ from graphret.trace import Trace
 from graphret.types import Evidence, Hit
 from graphret.where import Where
 
-#: Nodes that may stand for a variable, `None` for any that bears its label.
+#: Nodes that may stand for a variable, `None` for any that has its label.
 _Candidates = dict[str, set[str] | None]
 
 #: Candidates that the model orders, and the nodes of an anchor: the first number of

@@ -14,8 +14,10 @@ from graphret.cli import (
     evaluate,
     graphs,
     mcp,
+    profile,
     query,
     serve,
+    similar,
     train,
     train_fields,
     train_models,
@@ -67,6 +69,7 @@ for _command in (
         documents.add,
         documents.remove,
         graphs.export,
+        similar.similar,
         train.tune,
         evaluate.evaluate,
         mcp.mcp,
@@ -94,7 +97,10 @@ _GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
         "Measure retrieval on public data.",
         {**bench.BENCHMARKS, "grasp": evaluate.grasp, "stark": evaluate.stark},
     ),
-    "cypher": ("Check Cypher that a model or a person wrote.", {"check": graphs.check}),
+    "cypher": (
+        "Check Cypher that a model or a person wrote, and see how it runs.",
+        {"check": graphs.check, "profile": profile.profile},
+    ),
     "train": ("Train rankings and models on labelled questions.", _TRAIN),
 }
 for _name, (_help, _members) in _GROUPS.items():

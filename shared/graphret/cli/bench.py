@@ -18,6 +18,10 @@ def _numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
+def _decimals(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
+
+
 def _names(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
@@ -149,6 +153,59 @@ def general(
             encoder=options.encoder_of(encoder),
             progress=report,
         )
+    show_benchmark(result, json)
+
+
+def sage(
+    data: Folder,
+    sets: Annotated[
+        list[str] | None,
+        option("Only these, several times or with commas.", "--set", metavar="NAME,…"),
+    ] = None,
+    split: Annotated[str, option("Of OTT-QA: the split.")] = "dev",
+    k: Cutoffs = None,
+    limit: Limit = None,
+    percentiles: Annotated[
+        Any,
+        option(
+            "Percentiles of similarity.",
+            "--percentile",
+            metavar="80,95,…",
+            parser=_decimals,
+        ),
+    ] = "80,85,90,95,97,99",
+    logics: Annotated[
+        Any,
+        option("By any signal, or by all.", "--logic", metavar="or,and", parser=_names),
+    ] = "or,and",
+    encoder: options.EncoderName = "default",
+    seed: Seed = 0,
+    html: Annotated[
+        Path | None, option("Draw the result into a page.", metavar="FILE.html")
+    ] = None,
+    json: ResultFile = None,
+) -> None:
+    """SAGE's edges by percentile and logic: tables 3, 5 and 17 to 19."""
+    from graphret.evaluation import bench_sage
+    from graphret.explain import write_edge_page
+
+    names = [name.strip() for listed in sets or () for name in listed.split(",")]
+    with progress() as report:
+        result = bench_sage(
+            data,
+            k=k,
+            limit=limit,
+            sets=names or None,
+            split=split,
+            percentiles=percentiles,
+            logics=logics,
+            encoder=options.encoder_of(encoder),
+            seed=seed,
+            progress=report,
+        )
+    if html is not None:
+        with writing_to(html):
+            write_edge_page(html, result, title="SAGE's edges")
     show_benchmark(result, json)
 
 
@@ -289,6 +346,53 @@ def ark(
     show_benchmark(result, json)
 
 
+def linking(
+    graph: options.Graph,
+    qa: Annotated[
+        Path,
+        option('Questions: {"question": "…", "answers": ["id", …]}.', metavar="FILE"),
+    ],
+    limit: Annotated[int | None, option("Only the first questions.", min=1)] = None,
+    encoder: Annotated[
+        str | None,
+        option("An embedding model for nearest nodes; else words.", metavar="NAME"),
+    ] = None,
+    neighbors: Annotated[
+        Any,
+        option("Numbers of nearest nodes.", metavar="2,5", parser=_numbers),
+    ] = "2,5",
+    model: Annotated[
+        str | None, option("A chat model that names entities.", metavar="NAME")
+    ] = None,
+    base_url: Annotated[
+        str | None, option("An OpenAI-compatible endpoint for --model.", metavar="URL")
+    ] = None,
+    aliases: Annotated[
+        Path | None, option("Synonyms for names in the graph.", metavar="FILE.yaml")
+    ] = None,
+    json: ResultFile = None,
+) -> None:
+    """Entities of questions: names, a model, nearest nodes (GraphRAFT's figure 5)."""
+    from graphret.evaluation import bench_linking
+    from graphret.methods import opened_graph
+    from graphret.planning import PathPlanner
+    from graphret.training import read_questions
+
+    questions = read_questions(qa, limit)
+    chat = MethodOptions(model=model, base_url=base_url).chat_model()
+    with opened_graph(graph, encoder) as opened, progress() as report:
+        names = opened.index if opened.store.local_graph() is None else None
+        result = bench_linking(
+            PathPlanner(opened.store, names, aliases=aliases),
+            opened.index,
+            questions,
+            model=chat,
+            neighbors=neighbors,
+            progress=report,
+        )
+    show_benchmark(result, json)
+
+
 def plans(
     data: Folder,
     limit: Annotated[
@@ -370,9 +474,11 @@ BENCHMARKS: Mapping[str, Callable[..., None]] = {
     "ottqa": ottqa,
     "multihop": multihop,
     "general": general,
+    "sage": sage,
     "guard": guard,
     "metaqa": metaqa,
     "ark": ark,
+    "linking": linking,
     "plans": plans,
     "spark": spark,
     "paths": paths,

@@ -7,10 +7,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from graphret.cli import metadata as metadata_
 from graphret.cli import options
 from graphret.cli.console import progress, remark, show, stdout
 from graphret.cli.errors import MODEL
@@ -18,6 +20,8 @@ from graphret.cli.options import option
 from graphret.methods import Preset, folder_of
 
 if TYPE_CHECKING:
+    from graphret.corpus import Corpus
+    from graphret.corpus.llm_metadata import LLMMetadata
     from graphret.sage import SageGraph, SageSettings
 
 Chunker = Literal["default", "semantic", "sentence", "none"]
@@ -35,7 +39,37 @@ def _settings(preset: Preset, rows_per_segment: int, percentile: float) -> SageS
     )
 
 
+def _described_ahead(
+    context: typer.Context,
+    corpus: Corpus,
+    extractor: LLMMetadata,
+    settings: SageSettings,
+) -> None:
+    """Tell what metadata by a model take, of the chunks that a build would make."""
+    from graphret.cli.evaluate import prices_of
+    from graphret.corpus import to_nodes
+    from graphret.corpus.chunkers import named_chunker
+    from graphret.corpus.metadata import undescribed
+    from graphret.search.encoder import as_encoder
+
+    given = context.params
+    encoder = as_encoder(options.encoder_of(given["encoder"]))
+    chunks = to_nodes(
+        corpus,
+        chunker=named_chunker(given["chunker"], encoder),
+        rows_per_segment=settings.rows_per_segment,
+    )
+    metadata_.tell_ahead(
+        extractor,
+        [*undescribed(chunks)],
+        given["batch_out"],
+        prices_of(given["price"]),
+        given["json"],
+    )
+
+
 def build(
+    context: typer.Context,
     sources: options.Sources,
     out: Annotated[
         str, option("The output folder; an existing graph in it is replaced.")
@@ -55,6 +89,10 @@ def build(
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
     llm_cache: options.LlmCache = None,
+    estimate: metadata_.Estimate = False,
+    price: metadata_.MetadataPrice = None,
+    batch_out: metadata_.BatchOut = None,
+    batch_in: metadata_.BatchIn = None,
     ray: options.Cluster = None,
     encoding: options.Encoding = None,
     literal_quotes: options.LiteralQuotes = False,
@@ -62,7 +100,6 @@ def build(
     json: options.JsonFlag = False,
 ) -> None:
     """Build a graph of documents, tables and records."""
-    from graphret import storage
     from graphret.corpus import read
     from graphret.executors import LOCAL, RayExecutor
     from graphret.sage import SageGraph
@@ -71,13 +108,17 @@ def build(
     start = time.perf_counter()
     with progress() as report:
         settings = _settings(preset, rows_per_segment, percentile)
-        extractor = options.metadata_of(metadata, model, base_url, llm_cache, report)
+        extractor = options.metadata_of(
+            metadata, model, base_url, llm_cache, report, preset
+        )
+        asking = metadata_.asking_model(extractor, context.params)
         corpus = read(
             sources, encoding=encoding, literal_quotes=literal_quotes, strict=strict
         )
-        if folder.exists():  # fail before the work if the folder cannot be written
-            with storage.writing(folder):
-                pass
+        if asking is not None and (estimate or batch_out is not None):
+            _described_ahead(context, corpus, asking, settings)
+            return
+        _require_writable(folder)  # fail before the work, not after it
         blocks = folder.with_name(f".{folder.name}.blocks")
         graph = SageGraph.build(
             corpus,
@@ -98,6 +139,7 @@ def build(
         "encoder": graph.encoder.name if graph.encoder else None,
         "seconds": round(seconds, 3),
         "skipped": list(corpus.skipped),
+        **metadata_.cost_of(asking, price),
     }
     _finish(
         graph,
@@ -109,6 +151,15 @@ def build(
     )
 
 
+def _require_writable(folder: Path) -> None:
+    """Raise where a graph is in a folder and cannot be replaced now."""
+    from graphret import storage
+
+    if folder.exists():
+        with storage.writing(folder):
+            pass
+
+
 def add(
     sources: options.Sources,
     graph: options.Folder,
@@ -116,6 +167,7 @@ def add(
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
     llm_cache: options.LlmCache = None,
+    preset: options.PresetName = "default",
     encoding: options.Encoding = None,
     literal_quotes: options.LiteralQuotes = False,
     strict: options.Strict = False,
@@ -128,7 +180,9 @@ def add(
         sources, encoding=encoding, literal_quotes=literal_quotes, strict=strict
     )
     with progress() as report:
-        extractor = options.metadata_of(metadata, model, base_url, llm_cache, report)
+        extractor = options.metadata_of(
+            metadata, model, base_url, llm_cache, report, preset
+        )
         with _changed(graph, metadata=extractor) as opened:
             added = opened.add(corpus)
     about = {"added": added, "skipped": list(corpus.skipped)}
@@ -214,11 +268,10 @@ def _finish(
         **counts,
         **({"metadata": asdict(report)} if report else {}),
     }
-    show(
-        json,
-        value,
-        f"{done}; the graph has {now.nodes:,} nodes and {now.edges:,} edges",
-    )
+    shown = [f"{done}; the graph has {now.nodes:,} nodes and {now.edges:,} edges"]
+    if report is not None and report.asked:
+        shown.append(metadata_.spent_text(report, about.get("cost")))
+    show(json, value, *shown)
     if report is not None and report.asked and report.failed == report.asked:
         remark(f"the model {extractor.model.name!r} gave no usable reply")
         raise typer.Exit(MODEL)

@@ -131,6 +131,7 @@ def stark(
     ],
     dataset: Annotated[Skb, option("The knowledge base.")],
     method: Methods,
+    reviews: options.ReviewForm = "property",
     split: Split = "test",
     limit: Limit = None,
     seed: Seed = 0,
@@ -164,7 +165,8 @@ def stark(
         data / "qa" / dataset, split, limit=limit, seed=seed
     )
     with stderr().status(f"reading {dataset}"):
-        store = read_stark(data / "skb" / dataset / "processed").store()
+        folder = data / "skb" / dataset / "processed"
+        store = read_stark(folder, reviews).store()
     embeddings = as_encoder(None if encoder in (None, "none") else encoder)
     index = index_of(store, embeddings, busy=stderr().status)
     _evaluate(context, OpenGraph(store, index), labelled, methods)
@@ -250,7 +252,7 @@ def _evaluate(
 
     params = context.params
     out: Path | None = params["out"]
-    prices = _prices(params["price"])
+    prices = prices_of(params["price"])
     with progress() as report:
         result = evaluate(
             graph,
@@ -295,7 +297,8 @@ def labelled_questions(
     ]
 
 
-def _prices(text: str | None) -> Prices | None:
+def prices_of(text: str | None) -> Prices | None:
+    """Return what ``--price`` says."""
     from graphret.evaluation import Prices
 
     if text is None:

@@ -74,6 +74,7 @@ def import_(
     language: Annotated[
         str, option("For RDF: the language of names and texts.")
     ] = "en",
+    reviews: options.ReviewForm = "property",
     json: options.JsonFlag = False,
 ) -> None:
     """Import a graph from another format, or copy one."""
@@ -89,7 +90,7 @@ def import_(
     _require_room(out, replace)
     start = time.perf_counter()
     with progress() as report:
-        read = ReadOptions(columns, make_nodes, language)
+        read = ReadOptions(columns, make_nodes, language, reviews)
         done = import_graph(sources, out, format=format, options=read, progress=report)
     seconds = time.perf_counter() - start
     if done.merged:

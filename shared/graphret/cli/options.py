@@ -46,7 +46,7 @@ PLANNERS, PATHS, HINTED = (
     f"{ARK}, spark or grasp",
 )
 FIELDED = "With --method mfar or grasp"
-AGENTS, EXPANDERS = f"{ARK}, react or reflexion", f"{SAGE} or expand"
+AGENTS, EXPANDERS = f"{ARK}, react or reflexion", f"{SAGE}, expand or spark"
 WALKERS, MODELS = (
     f"{ARK}, grasp or graphraft",
     (f"{ARK}, spark, grasp, graphraft or a baseline"),
@@ -81,6 +81,10 @@ NameProperty = Annotated[
         "--name-property",
         metavar="KEY",
     ),
+]
+ReviewForm = Annotated[
+    Literal["property", "table", "nodes"],
+    option("What Amazon's reviews in STaRK become.", "--reviews"),
 ]
 JsonFlag = Annotated[bool, option("Print the result as JSON.", "--json")]
 EncoderName = Annotated[
@@ -153,7 +157,7 @@ Guidance = Annotated[
     ),
 ]
 FieldsFolder = Annotated[
-    Path | None, option("What train fields wrote.", metavar="DIR", panel=FIELDED)
+    Path | None, option("A folder from 'train fields'.", metavar="DIR", panel=FIELDED)
 ]
 PresetName = Annotated[
     Preset, option("'paper' keeps to the papers' algorithms and defaults.", "--preset")
@@ -187,10 +191,16 @@ def encoder_of(name: str) -> str | None:
 
 
 def metadata_of(
-    kind: str, model: str | None, base_url: str | None, cache: Path | None, report: Any
+    kind: str,
+    model: str | None,
+    base_url: str | None,
+    cache: Path | None,
+    report: Any,
+    preset: Preset = "default",
 ) -> MetadataExtractor:
     from graphret.corpus import HeuristicMetadata
     from graphret.corpus.llm_metadata import LLMMetadata
+    from graphret.corpus.metadata_prompts import DEFAULT_PROMPT, PAPER_PROMPT
 
     if (kind == "llm") != bool(model) or (not model and (base_url or cache)):
         raise InvalidInput(
@@ -200,7 +210,10 @@ def metadata_of(
     chat = MethodOptions(model=model, base_url=base_url).chat_model()
     if chat is None:
         return HeuristicMetadata()
-    return LLMMetadata(chat, cache=cache, progress=partial(report, "describe"))
+    prompt = PAPER_PROMPT if preset == "paper" else DEFAULT_PROMPT
+    return LLMMetadata(
+        chat, cache=cache, progress=partial(report, "describe"), prompt=prompt
+    )
 
 
 def refuse_options_of_others(context: typer.Context, *methods: str) -> None:

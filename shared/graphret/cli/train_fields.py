@@ -1,4 +1,4 @@
-"""``graphret train fields``: how much each field counts for which question."""
+"""``graphret train fields``: learn which fields count for which question."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graphret.cli.train_models import Seed, spent
 from graphret.errors import InvalidInput
 from graphret.methods import OpenGraph, opened_graph
 
-_FOLDER = "Where the weights go, for --fields, and an encoder that is trained."
+_FOLDER = "The output folder for the weights, and for a trained encoder."
 
 
 def fields(
@@ -22,22 +22,22 @@ def fields(
     out: Annotated[Path, option(_FOLDER, metavar="DIR")],
     split: Split = None,
     encoder: Annotated[
-        str, option("A model by name or path; 'default'.", metavar="NAME")
+        str, option("A model by name or path, or 'default'.", metavar="NAME")
     ] = "default",
     field: Annotated[
         list[str] | None,
-        option("Only these, several times or with commas.", metavar="NAME,…"),
+        option("Only these fields; can be repeated.", metavar="NAME,…"),
     ] = None,
     limit: Annotated[
-        int | None, option("Only so many questions, drawn.", min=2)
+        int | None, option("Only N randomly drawn questions.", min=2)
     ] = None,
     test: Annotated[
         float,
-        option("A share to keep apart, which is measured on.", min=0, max=0.9),
+        option("Share to hold out and measure on.", min=0, max=0.9),
     ] = 0.0,
-    epochs: Annotated[float, option("How often each is read.", min=0.01)] = 10.0,
+    epochs: Annotated[float, option("Passes over the questions.", min=0.01)] = 10.0,
     batch: Annotated[
-        int, option("Questions at once; each is held against the others.", min=1)
+        int, option("Questions per batch; each has the others' answers to beat.", min=1)
     ] = 32,
     rate: Annotated[float, option("The learning rate of the weights.")] = 1e-2,
     fine_tune: Annotated[
@@ -45,20 +45,24 @@ def fields(
     ] = False,
     encoder_rate: Annotated[float, option("The learning rate of the encoder.")] = 1e-5,
     negatives: Annotated[
-        int, option("Wrong nodes of its own for each question.", min=1)
+        int, option("Wrong nodes per question, besides the others' answers.", min=1)
     ] = 1,
-    temperature: Annotated[float, option("What scores are divided by.")] = 0.1,
+    temperature: Annotated[
+        float, option("The divisor of scores; lower weighs hard negatives more.")
+    ] = 0.1,
     seed: Seed = 0,
     json: options.JsonFlag = False,
 ) -> None:
-    """Learn how much each field counts for a question (mFAR); run again, it goes on
-    where it was.
-    """
+    """Learn which fields count for which question (mFAR); run again, it continues."""
+    from graphret.search.encoder import CachedEncoder, as_encoder
     from graphret.training import FieldTuning, train_fields
 
     tuning = FieldTuning(
         *(epochs, batch, rate, fine_tune, encoder_rate, negatives, temperature, seed)
     )
+    # Kept embeddings make it quick to continue a training that was stopped.
+    model = as_encoder(encoder)
+    assert model is not None  # it has a name
     with opened_graph(graph, "none") as opened, progress() as report:
         chosen = _chosen(opened, field)
         labelled = labelled_questions(opened, questions, split, limit, seed)
@@ -66,21 +70,22 @@ def fields(
             opened.store,
             labelled,
             out,
-            encoder,
+            encoder if fine_tune else CachedEncoder(model),
             tuning,
+            source=encoder,
             fields=chosen,
             test=test,
             progress=report,
         )
     trained, run = done.trained, done.run
     lines = [
-        f"how {len(trained.fields)} fields count is in {out}; it was learned of"
-        f" {run.counts['trained']:,} questions",
+        f"the weights of {len(trained.fields)} fields, trained on"
+        f" {run.counts['trained']:,} questions, are in {out}",
         spent(run.counts, run.seconds, run.memory),
     ]
     for name, values in trained.metrics.items():
         figures = ", ".join(f"{metric} {value:.1f}" for metric, value in values.items())
-        lines.append(f"{name}, on the questions kept apart: {figures}")
+        lines.append(f"{name}, on the held-out questions: {figures}")
     about = {
         "fields": list(trained.fields),
         "counts": {**run.counts, "left_out": done.left_out},
@@ -98,10 +103,10 @@ def _chosen(opened: OpenGraph, names: list[str] | None) -> Any:
 
     if names is None:
         return None
-    there = fields_of(opened.store)
-    wanted = [name.strip() for listed in names for name in listed.split(",")]
-    if unknown := [name for name in wanted if name not in there]:
+    known = fields_of(opened.store)
+    wanted = [name.strip() for value in names for name in value.split(",")]
+    if unknown := [name for name in wanted if name not in known]:
         raise InvalidInput(
-            f"--field: expected some of {', '.join(there)}, got {', '.join(unknown)}"
+            f"--field: expected some of {', '.join(known)}, got {', '.join(unknown)}"
         )
-    return {name: there[name] for name in wanted}
+    return {name: known[name] for name in wanted}

@@ -331,10 +331,10 @@ def student(
 
 
 def spent(counts: Mapping[str, int], seconds: float, memory: int) -> str:
-    """Say what a training took."""
-    each = 1000 * seconds / max(counts["trained"], 1)
-    held = f", at most {memory / 2**20:,.0f} MiB" if memory else ""
-    return f"{seconds:,.1f} s, {each:,.1f} ms for each example{held}"
+    """Return the time and memory of a training in words."""
+    milliseconds = 1000 * seconds / max(counts["trained"], 1)
+    most = f", at most {memory / 2**20:,.0f} MiB" if memory else ""
+    return f"{seconds:,.1f} s, {milliseconds:,.1f} ms per example{most}"
 
 
 def _show_trained(

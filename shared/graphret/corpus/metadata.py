@@ -14,8 +14,14 @@ from graphret.corpus.chunkers import split_sentences
 from graphret.corpus.markdown import running_text
 from graphret.corpus.names import clean_name
 from graphret.executors import LOCAL, Executor, batched
-from graphret.linking.bearers import bearers_of, bearers_parts, with_bearers
+from graphret.linking.bearers import (
+    Bearer,
+    bearers_of,
+    bearers_parts,
+    with_bearers,
+)
 from graphret.linking.gazetteer import Gazetteer
+from graphret.linking.layered import Layered
 from graphret.stopwords import FUNCTION_WORDS
 from graphret.storage import Bundle, Parts
 from graphret.text import Token, alias_list, normalize_name, tokenize
@@ -300,10 +306,10 @@ class CorpusNames:
 
     def __init__(
         self,
-        nodes_by_name: Mapping[str, tuple[tuple[str, str], ...]] | None = None,
+        nodes_by_name: Layered[str, tuple[Bearer, ...]] | None = None,
         gazetteer: Gazetteer | None = None,
     ) -> None:
-        self._nodes_by_name = nodes_by_name or {}
+        self._nodes_by_name = nodes_by_name or Layered({})
         self._gazetteer = gazetteer or Gazetteer(self._nodes_by_name)
         self.in_cell = cache(self._in_cell)  # cells repeat
 
@@ -340,12 +346,13 @@ class CorpusNames:
         nodes_by_name, gazetteer = dict(bearers_of(bundle)), Gazetteer()
         for name in nodes_by_name:
             gazetteer.add_words(name.split())
-        return cls(nodes_by_name, gazetteer)
+        return cls(Layered(nodes_by_name), gazetteer)
 
     def __reduce__(self) -> Any:
         # Other processes need only the node that spells each name.
-        first = {key: nodes[:1] for key, nodes in self._nodes_by_name.items()}
-        return CorpusNames, (first,)
+        nodes_by_name = self._nodes_by_name.as_dict()
+        first = {key: nodes[:1] for key, nodes in nodes_by_name.items()}
+        return CorpusNames, (Layered(first),)
 
     def __call__(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
         """Return the metadata of each node."""

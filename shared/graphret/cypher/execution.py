@@ -12,10 +12,11 @@ from typing_extensions import TypedDict, Unpack
 
 from graphret.cypher.check import check
 from graphret.cypher.report import CypherReport
-from graphret.cypher.translation import bearers_of, translate, with_all_bearers
+from graphret.cypher.translation import label_tables_of, translate, with_all_tables
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
 from graphret.schema import GraphSchema
 from graphret.stores.base import CypherStore, Rows, require_cypher, require_limit
+from graphret.stores.profile import Profile, require_profiling
 
 TIMEOUT = 30.0
 MAX_ROWS = 1000
@@ -97,11 +98,7 @@ def run_checked(
             max_bytes=max_bytes,
         )
     kind = store.explain(query, timeout=_seconds_left(timeout, started))
-    if kind is not None and kind != _READS:  # ladybug names no kind
-        raise QueryRefused(
-            f"the query was refused: the database takes it for one of type {kind!r}",
-            report,
-        )
+    _require_reading(kind, report)
     return store.query(
         query,
         parameters,
@@ -109,6 +106,35 @@ def run_checked(
         max_rows=max_rows,
         max_bytes=max_bytes,
     )
+
+
+def profile_checked(
+    store: CypherStore,
+    query: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    schema: GraphSchema | None = None,
+    timeout: float = TIMEOUT,
+) -> Profile:
+    """Run a query as `run_checked` does, to its end, and return how the database ran
+    it.
+
+    Raises
+    ------
+    QueryRefused, QueryTimeout
+        As `run_checked` does.
+    InvalidInput
+        When the store answers no Cypher, or does not say how.
+    """
+    started = monotonic()
+    report = _check(store, query, schema, timeout, MAX_ROWS, {})
+    _require_ok(report)
+    profiling = require_profiling(store)
+    if not hasattr(store, "query_in_subprocess"):  # whose other process only reads
+        kind = store.explain(report.query, timeout=_seconds_left(timeout, started))
+        _require_reading(kind, report)
+    seconds = _seconds_left(timeout, started)
+    return profiling.profile(report.query, parameters, timeout=seconds)
 
 
 async def arun_checked(
@@ -172,7 +198,7 @@ def _check(
         return check(text, schema, dialect=dialect, **allowed)
 
     translated = translate(checked(query), checked, schema)
-    spread = with_all_bearers(translated.report, bearers_of(store), checked)
+    spread = with_all_tables(translated.report, label_tables_of(store), checked)
     if notes := (*translated.notes, *spread.notes):
         _log.info("the query runs as %s: %s", spread.report.query, "; ".join(notes))
     return spread.report
@@ -182,6 +208,18 @@ def _require_ok(report: CypherReport) -> None:
     if not report.ok:
         raise QueryRefused(
             f"the query was refused: {'; '.join(map(str, report.errors))}", report
+        )
+
+
+def _require_reading(kind: str | None, report: CypherReport) -> None:
+    """Raise if the database takes a query for one that does not only read.
+
+    Ladybug names no kind.
+    """
+    if kind is not None and kind != _READS:
+        raise QueryRefused(
+            f"the query was refused: the database takes it for one of type {kind!r}",
+            report,
         )
 
 

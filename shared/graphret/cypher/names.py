@@ -220,7 +220,7 @@ class _NameChecker:
     def _misfit(self, step: RelationshipPattern) -> None:
         relations = self.domains.relations(step)
         typed = bool(step.entity.labels)
-        # Ladybug's nodes bear one label each.
+        # Ladybug's nodes have one label each.
         second = self.facts.dialect != "ladybug" and self.domains.doubtful(step)
         severity = WARNING if second or self.domains.sampled(step) else ERROR
         names = " or ".join(self._say_all(relations)) if typed else ""

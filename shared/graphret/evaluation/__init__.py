@@ -1,5 +1,4 @@
-"""How well retrieval works: measures, loaders of public benchmarks, and the runs that
-compare retrievers on them.
+"""Measures, loaders of public benchmarks, and the runs that compare retrievers.
 
 Each ``bench_<name>`` is a benchmark of ``graphret bench``: it takes a folder of data
 and returns JSON values.
@@ -10,6 +9,7 @@ from graphret.evaluation.evaluation import evaluate
 from graphret.evaluation.general import bench_general
 from graphret.evaluation.grasp import bench_grasp
 from graphret.evaluation.guard import bench_guard
+from graphret.evaluation.linking import bench_linking
 from graphret.evaluation.metaqa import bench_metaqa
 from graphret.evaluation.metrics import (
     all_at_k,
@@ -27,6 +27,7 @@ from graphret.evaluation.questions import (
     read_evaluation_questions,
 )
 from graphret.evaluation.runner import bench_multihop, bench_ottqa
+from graphret.evaluation.sage import bench_sage
 from graphret.evaluation.spark import bench_spark
 from graphret.evaluation.summary import Prices
 from graphret.evaluation.table import render
@@ -40,11 +41,13 @@ __all__ = [
     "bench_graphraft",
     "bench_grasp",
     "bench_guard",
+    "bench_linking",
     "bench_metaqa",
     "bench_multihop",
     "bench_ottqa",
     "bench_paths",
     "bench_plans",
+    "bench_sage",
     "bench_spark",
     "evaluate",
     "hit_at_k",

@@ -1,6 +1,7 @@
-"""What agents are worth, part by part: their number and steps, their operations, the
-way in which their selections are merged, and how they use their tools (ARK, section 5
-and appendix A).
+"""ARK's agents, measured part by part (ARK, section 5 and appendix A).
+
+The parts are their number and steps, their operations, how their selections are merged
+and how they use their tools.
 """
 
 from __future__ import annotations
@@ -52,8 +53,7 @@ def bench_ark(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Let agents answer questions with each number of them and of steps, and with each
-    set of operations.
+    """Measure agents of each number, number of steps and set of operations.
 
     For a number of steps and a set of operations, the most agents run once, each to its
     end; fewer are the first of these. That is exact, since agents know nothing of each

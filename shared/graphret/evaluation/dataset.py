@@ -1,6 +1,4 @@
-"""What every loader returns: nodes to search, and questions whose right answers are
-known.
-"""
+"""What every loader returns: nodes to search, and questions with known answers."""
 
 from __future__ import annotations
 
@@ -43,9 +41,7 @@ class Dataset:
 
 
 class ShareTable:
-    """Rows of shares in percent, the numbers that they are shares of, and examples of
-    what was missed.
-    """
+    """Shares in percent, their denominators, and examples of what was missed."""
 
     def __init__(self) -> None:
         self.rows: defaultdict[str, dict[str, float]] = defaultdict(dict)
@@ -100,9 +96,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_list(path: Path) -> list[Any]:
-    """Return the list that a JSON file holds; an `InvalidInput` names a file that holds
-    none.
-    """
+    """Return the list in a JSON file; anything else in it is an `InvalidInput`."""
     value = read_json(path)
     if not isinstance(value, list):
         raise InvalidInput(f"{path}: expected a list, got {type(value).__name__}")

@@ -1,5 +1,6 @@
-"""Methods side by side on anybody's graph: asked one question after another, kept as
-they answer, and summed up with paired intervals.
+"""Methods compared on any graph, question by question, with paired intervals.
+
+Answers are saved as they come.
 """
 
 from __future__ import annotations
@@ -107,9 +108,7 @@ def evaluate(
 
 
 def require_methods(methods: Sequence[str]) -> None:
-    """Raise an `InvalidInput` where a method is unknown, comes twice, or there is
-    none.
-    """
+    """Raise an `InvalidInput` for no method, an unknown one, or the same one twice."""
     unknown = [method for method in methods if method not in METHODS]
     if not methods or unknown or len(set(methods)) < len(methods):
         raise InvalidInput(

@@ -1,5 +1,7 @@
-"""What each stage of GRASP adds: the graph alone, fused with the text, reranked, and
-reranked by a model that was trained (section 4.4).
+"""What each stage of GRASP adds (section 4.4).
+
+The stages are the graph alone, fused with the text, reranked, and reranked by a model
+that was trained.
 """
 
 from __future__ import annotations
@@ -108,8 +110,10 @@ def bench_grasp(
 
 
 def rerankers_of(source: str | Path) -> dict[str, Reranker]:
-    """Return the rerankers of a name or folder, by the names of their rows: of one that
-    ``graphret train reranker`` wrote also the model that it was made of, as it was.
+    """Return the rerankers of a name or folder, by the names of their rows.
+
+    For one that ``graphret train reranker`` wrote, the model that it was trained from
+    has a row too.
     """
     settings = settings_of(source)
     if "judgement" not in settings:
@@ -221,8 +225,10 @@ def _gains(
 
 
 def _distribution(signals: Sequence[Signals]) -> dict[str, dict[str, int]]:
-    """Return how many plans found so many candidates, by their risk level; those
-    without a say in the fusion are ``0`` where they found nothing, and ``invalid``.
+    """Return how many plans found so many candidates, by their risk level.
+
+    Plans that have no weight in the fusion are ``0`` where they found nothing, and
+    ``invalid``.
     """
     buckets = [f"at most {most}" for most in BUCKETS] + [f"more than {BUCKETS[-1]}"]
     counts: dict[str, Counter[str]] = {}

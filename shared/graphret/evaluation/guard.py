@@ -1,6 +1,4 @@
-"""The Cypher guard against what a real server said of the same queries, and against
-seeded mistakes.
-"""
+"""The Cypher guard, compared with a real server's verdicts and on seeded mistakes."""
 
 from __future__ import annotations
 
@@ -38,9 +36,7 @@ UNSAID = {
 
 @dataclass(frozen=True, slots=True)
 class GuardQuery:
-    """A query, and what a real server said of it: whether it takes it, why not, and the
-    names that it does not know.
-    """
+    """A query, whether a server accepts it, why not, and the names it does not know."""
 
     text: str
     schema: GraphSchema
@@ -50,9 +46,7 @@ class GuardQuery:
 
 
 def _schemas(file: Path) -> dict[str, GraphSchema]:
-    """Read the schema of each database; the file has no counts, so that each label and
-    relation counts once.
-    """
+    """Read the schema of each database; each label and relation counts once."""
     schemas = {}
     for row in _rows(file):
         structured = ast.literal_eval(row["structured_schema"])
@@ -80,8 +74,7 @@ def _schemas(file: Path) -> dict[str, GraphSchema]:
 
 
 def load_queries(folder: str | Path) -> list[GuardQuery]:
-    """Read the queries of ``text2cypher_*.csv`` with the server's verdicts, in the
-    order of the files.
+    """Read ``text2cypher_*.csv`` with the server's verdicts, in the order of the files.
 
     Raises
     ------
@@ -132,8 +125,7 @@ def bench_guard(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Compare the Cypher guard with a real server's verdicts, and count how many seeded
-    mistakes it finds.
+    """Compare the Cypher guard with a server's verdicts, and on seeded mistakes.
 
     Row ``guard``: ``false_alarms``, the share of the queries that the server accepts,
     with no unknown name, for which the guard has an error of parsing, meaning or
@@ -202,9 +194,7 @@ class _GuardMeasures(ShareTable):
         return {error.kind: str(error) for error in reversed(errors)}
 
     def verdicts(self, queries: list[GuardQuery]) -> None:
-        """Hold the guard's errors against the server's, and keep the accepted queries
-        in which it finds none.
-        """
+        """Compare the guard's errors with the server's, and keep the clean queries."""
         counted, of = Counter[str](), Counter[str]()
         for number, query in enumerate(queries, 1):
             self.progress("check", number, len(queries))
@@ -244,9 +234,7 @@ class _GuardMeasures(ShareTable):
         }
 
     def mutations(self, mutants: int, seed: int) -> None:
-        """Make mistakes in clean queries, drawn in one order for all kinds, and count
-        those that the guard finds.
-        """
+        """Make mistakes in clean queries and count those that the guard sees."""
         order = list(range(len(self.clean)))
         Random(seed).shuffle(order)
         for done, kind in enumerate(MUTATIONS, 1):

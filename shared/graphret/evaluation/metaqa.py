@@ -1,6 +1,4 @@
-"""MetaQA (Zhang et al. 2018): questions of one to three hops over films, and exploring
-agents measured on them.
-"""
+"""MetaQA (Zhang et al. 2018): questions of one to three hops over films."""
 
 from __future__ import annotations
 
@@ -50,8 +48,7 @@ _RELATIONS = {label.lower(): relation for relation, label in OBJECTS.items()}
 
 @dataclass(frozen=True, slots=True)
 class MetaQuestion:
-    """A question of MetaQA, without the brackets around its entity, and the ids of that
-    and of the right answers.
+    """A question of MetaQA without its brackets, its entity's id and the answers' ids.
 
     `path` has the relations from the entity to the answers, each with whether it is
     followed from its source to its target; it is empty where the data does not tell.
@@ -129,8 +126,7 @@ def _question(line: str, kind: str, where: str) -> MetaQuestion:
 
 
 def path_of(kind: str, where: str = "type of question") -> tuple[tuple[str, bool], ...]:
-    """Return the relations to follow for a type of question, such as
-    ``movie_to_actor_to_movie``.
+    """Return the relations to follow for a type, such as ``movie_to_actor_to_movie``.
 
     Examples
     --------
@@ -161,8 +157,9 @@ def bench_metaqa(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Measure exploring agents, or plans, on MetaQA's questions, brackets removed and
-    the number of hops not told.
+    """Measure exploring agents, or plans, on MetaQA's questions.
+
+    The brackets are removed, and the number of hops is not given.
 
     Parameters
     ----------
@@ -339,9 +336,7 @@ class _MetaQA:
 
 
 def _effort(runs: Sequence[ArkRun], *, strict: bool) -> dict[str, float]:
-    """Return the mean calls and steps of a question; where it is `strict`, an agent
-    that failed is an error.
-    """
+    """Return the mean calls and steps of a question; if `strict`, a failure raises."""
     calls, steps = [], []
     for run in runs:
         for session in run.sessions:
@@ -359,9 +354,7 @@ def _effort(runs: Sequence[ArkRun], *, strict: bool) -> dict[str, float]:
 
 
 class _UnconstrainedWriter:
-    """A writer that is held to nothing: what its beams write counts where it is a
-    candidate (GraphRAFT, table 2).
-    """
+    """A writer without constraints: what it writes counts if it is a candidate."""
 
     name = "free"
 
@@ -416,9 +409,7 @@ def _measure(
 
 
 def path_ends(store: MemoryStore, question: MetaQuestion) -> set[str]:
-    """Return the nodes at the end of a question's own relations, never back at its
-    entity.
-    """
+    """Return the nodes at the end of a question's own relations, without its entity."""
     frontier = {question.entity}
     for relation, outgoing in question.path:
         existing = [node.id for node in store.get(sorted(frontier)) if node is not None]

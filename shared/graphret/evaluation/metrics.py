@@ -1,5 +1,4 @@
-"""Measures of a ranking against a set of right answers, and how sure a difference
-between two systems is.
+"""Measures of a ranking against the right answers, and intervals of differences.
 
 Every measure takes the ids of a ranking, best first, and the ids that are right
 (`gold`), and lies between 0 and 1. Binary relevance as in Manning, Raghavan and
@@ -29,23 +28,18 @@ ROUNDING = 1e-9
 
 
 def recall_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
-    """Return the share of the right answers among the first `k`: ``|gold ∩ ranked[:k]|
-    / |gold|``.
-    """
+    """Return the share of `gold` in the first `k`: ``|gold ∩ ranked[:k]| / |gold|``."""
     right = _checked(gold, k)
     return len(right.intersection(ranked[:k])) / len(right)
 
 
 def hit_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
-    """Return 1 if any of the first `k` is right, 0 if not: ``[gold ∩ ranked[:k]
-    ≠ ∅]``.
-    """
+    """Return 1 if any of the first `k` is right, else 0: ``gold ∩ ranked[:k] ≠ ∅``."""
     return float(not _checked(gold, k).isdisjoint(ranked[:k]))
 
 
 def all_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
-    """Return 1 if the first `k` hold every right answer, 0 if not: ``[gold ⊆
-    ranked[:k]]``.
+    """Return 1 if the first `k` hold all right answers, else 0: ``gold ⊆ ranked[:k]``.
 
     What a question over several passages needs before a reader can answer it.
     """
@@ -53,8 +47,7 @@ def all_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
 
 
 def mrr(ranked: Sequence[str], gold: Collection[str]) -> float:
-    """Return ``1 / rank`` of the first right answer, 0 if there is none (Voorhees 1999,
-    TREC-8 question answering).
+    """Return 1 / rank of the first right answer, 0 if there is none (Voorhees 1999).
 
     Its mean over questions is the mean reciprocal rank.
     """
@@ -97,18 +90,14 @@ class GoldPart:
 
 
 def holders(gold: Collection[GoldPart]) -> set[str]:
-    """Return the ids of the nodes that hold some of any part: what `hit_at_k` and `mrr`
-    take.
-    """
+    """Return the ids of the nodes that hold some of any part."""
     return {node_id for part in gold for node_id in part.shares}
 
 
 def graded_recall_at_k(
     ranked: Sequence[str], gold: Collection[GoldPart], k: int
 ) -> float:
-    """Return how much of the parts the first `k` hold: ``Σ weight · min(1, Σ share of
-    ranked[:k])``.
-    """
+    """Return how much of the parts the first `k` hold: ``Σ weight · min(1, share)``."""
     retrieved = _checked(holders(gold), k).intersection(ranked[:k])
     covered = [
         min(1.0, sum(part.shares.get(node_id, 0.0) for node_id in retrieved))
@@ -118,15 +107,12 @@ def graded_recall_at_k(
 
 
 def graded_all_at_k(ranked: Sequence[str], gold: Collection[GoldPart], k: int) -> float:
-    """Return 1 if the first `k` hold all of every part, 0 if not: ``[recall@k ≥ 1 −
-    1e-9]``, for the rounding.
-    """
+    """Return 1 if the first `k` hold all of every part, up to rounding, else 0."""
     return float(graded_recall_at_k(ranked, gold, k) >= 1 - ROUNDING)
 
 
 def paired_bootstrap(ours: ArrayLike, theirs: ArrayLike) -> dict[str, float]:
-    """Return the mean of ``ours − theirs`` over the same questions, and its 95 %
-    bootstrap percentile interval.
+    """Return the mean of ``ours − theirs`` with its 95 % bootstrap percentile interval.
 
     Questions are drawn with replacement, both systems' values of a question together
     (Efron and Tibshirani 1993, section 13.3; Sakai 2006 for retrieval), each time the
@@ -153,8 +139,7 @@ def paired_bootstrap(ours: ArrayLike, theirs: ArrayLike) -> dict[str, float]:
 
 
 def mean_gain(differences: Sequence[ArrayLike]) -> dict[str, float]:
-    """Return the mean over sets of questions of their mean difference, and its 95 %
-    bootstrap percentile interval.
+    """Return the mean gain over sets of questions, with its 95 % bootstrap interval.
 
     Each set counts alike, however many questions it has. Questions are drawn with
     replacement within each set, as many as it has (Efron and Tibshirani 1993, section

@@ -1,6 +1,4 @@
-"""Questions over several passages: HotpotQA, MuSiQue and 2WikiMultihopQA, in the layout
-shared for graph RAG.
-"""
+"""HotpotQA, MuSiQue and 2WikiMultihopQA, in the layout shared for graph RAG."""
 
 from __future__ import annotations
 
@@ -17,8 +15,7 @@ _CORPUS = "_corpus"
 
 
 def load_multihop(data: str | Path) -> list[Dataset]:
-    """Read every ``<name>.json`` that has a ``<name>_corpus.json`` beside it, in the
-    order of their names.
+    """Read every ``<name>.json`` with a ``<name>_corpus.json``, in the order of names.
 
     Files may be gzipped, with ``.gz`` behind their names. A corpus maps titles to
     sentences, or lists objects with ``title`` and ``text``; passages of one title and
@@ -58,14 +55,14 @@ def load_passages(name: str, path: Path, corpus: Path) -> Dataset:
         Document(text, id=ids[title, text], title=title) for title, text in passages
     ]
     nodes = describe(to_nodes(documents, chunker=None), HeuristicMetadata())
-    bearers: dict[str, list[str]] = {}
+    ids_by_title: dict[str, list[str]] = {}
     for (title, _), node_id in ids.items():
-        bearers.setdefault(title, []).append(node_id)
+        ids_by_title.setdefault(title, []).append(node_id)
     questions = []
     for nth, record in enumerate(read_list(path)):
         where = f"{path}, question {nth}"
         try:
-            text, gold = record["question"], _gold(record, ids, bearers)
+            text, gold = record["question"], _gold(record, ids, ids_by_title)
         except InvalidInput as error:
             raise InvalidInput(f"{where}: {error}") from error
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -101,9 +98,7 @@ def _passages(raw: Any, path: Path) -> list[tuple[str, str]]:
 
 
 def _ids(passages: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Return an id for each passage: its title, and a number behind it where the title
-    is taken.
-    """
+    """Return an id for each passage: its title, with a number if the title is taken."""
     ids: dict[tuple[str, str], str] = {}
     used_ids: set[str] = set()
     for title, text in passages:
@@ -119,11 +114,9 @@ def _ids(passages: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
 def _gold(
     record: Any,
     ids: Mapping[tuple[str, str], str],
-    bearers: Mapping[str, list[str]],
+    ids_by_title: Mapping[str, list[str]],
 ) -> set[str]:
-    """Return the ids of a question's gold passages; one that is not in the corpus is an
-    `InvalidInput`.
-    """
+    """Return the ids of a question's gold passages, which must be in the corpus."""
     gold: set[str] = set()
     if "supporting_facts" not in record:
         for passage in record["paragraphs"]:
@@ -141,7 +134,7 @@ def _gold(
     }
     for title in dict.fromkeys(fact[0] for fact in record["supporting_facts"]):
         exact = ids.get((title, context_texts.get(title, "")))
-        if exact is None and title not in bearers:
+        if exact is None and title not in ids_by_title:
             raise InvalidInput(f"the corpus has no passage {title!r}")
-        gold.update([exact] if exact else bearers[title])
+        gold.update([exact] if exact else ids_by_title[title])
     return gold

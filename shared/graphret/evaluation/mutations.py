@@ -78,9 +78,7 @@ class QueryNames:
         return [_place(word, 0) for word in words]
 
     def map_keys(self) -> list[tuple[str | None, NamePlace]]:
-        """The keys of the maps of nodes, each with the label of its node where that has
-        one.
-        """
+        """The keys of the maps of nodes, each with the label of its node if that has one."""
         keys = (
             (node, key)
             for node in self.nodes
@@ -90,8 +88,7 @@ class QueryNames:
 
 
 def mutate(query: str, kind: str, schema: GraphSchema, rng: Random) -> str | None:
-    """Return a right query with one mistake of `MUTATIONS`, or `None` where it has no
-    place for one.
+    """Return a right query with one mistake of `MUTATIONS`; `None` if there is no place.
 
     The schema says what is right and what is wrong; `rng` chooses the place and the
     mistake.
@@ -161,9 +158,7 @@ def _only(labels: str | None) -> str | None:
 def _rename(
     read: QueryNames, places: list[NamePlace], known_names: Collection[str], rng: Random
 ) -> str | None:
-    """Give one of some places a name that people and models write by mistake, and that
-    is not known.
-    """
+    """Rename something at one place to an unknown name, as people and models do."""
     if not places:
         return None
     place = rng.choice(places)
@@ -273,9 +268,7 @@ def _never_ends(query: str) -> bool:
 
 
 def _rename_variable(read: QueryNames, schema: GraphSchema, rng: Random) -> str | None:
-    """Rename a variable once: where it is read, or where its only pattern has it while
-    something reads it.
-    """
+    """Rename a variable once: where it is read, or in its only pattern if it is read."""
     read_at = [
         *(owner for owner, _ in read.reads),
         *(_place(match, 1) for match in _ALONE.finditer(read.text)),

@@ -1,6 +1,4 @@
-"""OTT-QA (Chen et al. 2021): questions over tables and the passages that their cells
-link to.
-"""
+"""OTT-QA (Chen et al. 2021): questions over tables and the passages linked in cells."""
 
 from __future__ import annotations
 
@@ -18,14 +16,13 @@ from graphret.types import Node
 
 ROWS = 10
 
-_TABLES = "data/traindev_tables_tok"
+#: Where the tables lie, by which the layout is known.
+TABLES = "data/traindev_tables_tok"
 _PASSAGES = "data/traindev_request_tok"
 
 
 def half(table_id: str) -> str:
-    """Return the half of the tables that one belongs to: ``"tuned"``, on which settings
-    are chosen, or ``"held"``.
-    """
+    """Return the half of a table: ``"tuned"``, for choosing settings, or ``"held"``."""
     return (
         HELD
         if hashlib.md5(table_id.encode(), usedforsecurity=False).digest()[-1] % 2
@@ -58,13 +55,13 @@ def load_ottqa(data: str | Path, split: str = "dev", *, titled: bool = True) -> 
     root = Path(data)
     tables: list[Table] = []
     passages: dict[str, str] = {}
-    for path in sorted((root / _TABLES).glob("*.json")):
+    for path in sorted((root / TABLES).glob("*.json")):
         tables.append(_table(read_json(path), path, titled))
         requests = root / _PASSAGES / path.name
         for url, text in read_json(requests).items() if requests.exists() else ():
             passages.setdefault(url, text)
     if not tables:
-        raise InvalidInput(f"{root / _TABLES}: expected tables, found none")
+        raise InvalidInput(f"{root / TABLES}: expected tables, found none")
     documents = [
         Document(text, id=url, title=title_of(url) if titled else "")
         for url, text in passages.items()
@@ -81,9 +78,7 @@ def load_ottqa(data: str | Path, split: str = "dev", *, titled: bool = True) -> 
 
 
 def title_of(url: str) -> str:
-    """Return the title of a Wikipedia page from its url: ``/wiki/Caf%C3%A9_(song)`` is
-    ``Café (song)``.
-    """
+    """Return a page's title: ``Café (song)`` for the url ``/wiki/Caf%C3%A9_(song)``."""
     return unquote(url.removeprefix("/wiki/")).replace("_", " ")
 
 
@@ -107,9 +102,7 @@ def _table(raw: Any, path: Path, titled: bool) -> Table:
 def _questions(
     records: Iterable[Any], nodes: Iterable[Node]
 ) -> tuple[list[LabelledQuestion], int]:
-    """Return the questions that have gold among the nodes, and how many gold nodes were
-    not there.
-    """
+    """Return the questions with gold among the nodes, and how much gold is missing."""
     node_ids = {node.id for node in nodes}
     questions, lost = [], 0
     for record in records:

@@ -1,6 +1,4 @@
-"""Candidate paths that are ranked for questions, in the layout of GraphRAFT's
-validation file of STaRK-MAG.
-"""
+"""Candidate paths ranked for questions, in the layout of GraphRAFT's STaRK-MAG file."""
 
 from __future__ import annotations
 
@@ -33,8 +31,7 @@ _K, _BATCH = 20, 8
 def bench_paths(
     data: str | Path, train: str | Path | None = None, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Rank the candidate queries of each question, and measure the ranking by their
-    hits and results.
+    """Rank the candidate queries of each question, measured by their hits and results.
 
     Parameters
     ----------
@@ -62,8 +59,9 @@ def bench_graphraft(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Rank the candidate queries of the first `limit` questions as GraphRAFT does:
-    `bench_paths` with a `Writer`.
+    """Rank the candidate queries of the first `limit` questions as GraphRAFT does.
+
+    As `bench_paths`, with a `Writer`.
 
     Returns
     -------
@@ -169,9 +167,7 @@ def _by_writer(
 def _freely(
     writer: Writer, records: Sequence[Mapping[str, Any]]
 ) -> Iterator[list[int]]:
-    """For each question the candidates that are written where nothing is forbidden, the
-    best first.
-    """
+    """Return each question's candidates written without constraints, best first."""
     for start in range(0, len(records), _BATCH):
         batch = records[start : start + _BATCH]
         for record, texts in zip(
@@ -181,9 +177,7 @@ def _freely(
 
 
 def written_among(queries: Sequence[str], texts: Sequence[str]) -> list[int]:
-    """Return the places of the queries that were written, in the order of the texts;
-    others are left out.
-    """
+    """Return the places of the queries that were written, in the order of the texts."""
     places = {
         bare_pattern(query): place for place, query in reversed([*enumerate(queries)])
     }

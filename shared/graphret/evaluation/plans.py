@@ -1,6 +1,4 @@
-"""Questions with conditions, orders and absences on graphs of properties, and plans
-measured on them: what is right, and what is wrong without a sign.
-"""
+"""Plans on graphs of properties: conditions, orders and absences, and silent errors."""
 
 from __future__ import annotations
 
@@ -37,8 +35,9 @@ _K = 10
 
 @dataclass(frozen=True, slots=True)
 class PlanQuestion:
-    """A question of some kind, the ids of the nodes that answer it, none where nodes
-    cannot, and the Cypher that a model's plan has, "" for none.
+    """A question of some kind, its answers and the Cypher of a model's plan.
+
+    There are no answers where nodes cannot be one, and no Cypher is ``""``.
     """
 
     text: str
@@ -48,9 +47,7 @@ class PlanQuestion:
 
 
 def load_plan_questions(path: str | Path) -> list[PlanQuestion]:
-    """Read questions, JSON Lines of ``{"question", "kind", "answers", "cypher"}``; an
-    `InvalidInput` names the line.
-    """
+    """Read JSON Lines of ``question``, ``kind``, ``answers`` and ``cypher``."""
     return [_question(record, where) for where, record in json_lines(path)]
 
 
@@ -139,9 +136,7 @@ class _Plans:
     def measure(
         self, domain: str, store: MemoryStore, questions: Sequence[PlanQuestion]
     ) -> None:
-        """Measure GRASP without a model on all questions of a domain, and the plans
-        that are written for some of them.
-        """
+        """Measure GRASP without a model on all questions, and the plans of some."""
         nodes, edges = store.count()
         self.counts |= {f"{domain}_nodes": nodes, f"{domain}_edges": edges}
         grasp = Grasp(None, store, BM25Index.of_store(store))

@@ -1,6 +1,4 @@
-"""Questions to evaluate methods on: JSON Lines of your own, STaRK's files and
-MetaQA's.
-"""
+"""Questions for evaluation: JSON Lines of your own, STaRK's files and MetaQA's."""
 
 from __future__ import annotations
 
@@ -50,9 +48,7 @@ class EvaluationQuestion:
     parts: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def counted(self, ids: Sequence[str]) -> list[str]:
-        """Return the ids of a ranking as they count: of the parts of an answer the
-        first alone, by the answer's id.
-        """
+        """Return a ranking as it counts: for each answer its first part, by its id."""
         return list(dict.fromkeys(self.parts.get(node_id, node_id) for node_id in ids))
 
 
@@ -109,8 +105,9 @@ def resolve_answers(
     questions: Sequence[EvaluationQuestion],
     documents: SageGraph | None = None,
 ) -> tuple[list[EvaluationQuestion], list[str]]:
-    """Return questions whose answers are ids of nodes, without those that have no
-    answers, and remarks on what no method can find.
+    """Return questions whose answers are ids of nodes, and remarks on missing answers.
+
+    Questions without answers are left out.
 
     What is the id of a node is one; any other answer of a `named` question is a name,
     and all nodes of that name are right. Of a graph of documents an answer may be one
@@ -182,9 +179,7 @@ def _remarks(n_left_out: int, missing: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _parts(documents: SageGraph | None, item_ids: Sequence[str]) -> dict[str, str]:
-    """Return the nodes of the documents, tables and records of some ids, each with the
-    id that it is part of.
-    """
+    """Return the nodes of documents, tables and records, and what each is part of."""
     if documents is None or not item_ids:
         return {}
     nodes_by_item = documents.state.nodes_of(item_ids)

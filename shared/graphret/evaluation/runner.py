@@ -75,9 +75,7 @@ class SingleFieldText(NodeText):
 
 @dataclass
 class BenchmarkRun:
-    """What retrievers reached on a data set: a value for each row, metric and
-    question.
-    """
+    """The results of retrievers: a value for each row, metric and question."""
 
     dataset: Dataset
     baseline: str
@@ -87,9 +85,7 @@ class BenchmarkRun:
     notes: list[str] = field(default_factory=list)
 
     def rows(self, half: str | None = None) -> dict[str, dict[str, float]]:
-        """Return the mean of each metric over the questions, or those of a half, in
-        percent, by row.
-        """
+        """Return by row each metric's mean in percent, over all questions or a half."""
         chosen = self.chosen(half)
         return {
             row: {
@@ -102,9 +98,7 @@ class BenchmarkRun:
     def intervals(
         self, half: str | None = None
     ) -> dict[str, dict[str, dict[str, float]]]:
-        """Return the gain over the baseline and its 95 % bootstrap interval, in points,
-        by row and metric.
-        """
+        """Return gains over the baseline with 95 % bootstrap intervals, in points."""
         chosen, flat = self.chosen(half), self.values[self.baseline]
         return {
             row: {
@@ -116,9 +110,7 @@ class BenchmarkRun:
         }
 
     def halves(self) -> list[str]:
-        """Return the halves that the questions come in; none where the data is not
-        divided.
-        """
+        """Return the halves of the questions; none if the data is not divided."""
         present = {question.half for question in self.dataset.questions}
         return [half for half in (TUNED, HELD) if half in present]
 
@@ -158,8 +150,7 @@ def bench_ottqa(
     train: str | Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Compare retrievers on OTT-QA: recall over answer passages and answer segments,
-    mean over questions.
+    """Compare retrievers on OTT-QA: mean recall of answer passages and answer segments.
 
     Parameters
     ----------
@@ -225,8 +216,7 @@ def bench_multihop(
     train: str | Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Compare retrievers on questions over several passages; rows are ``<name>/bm25``
-    and so on.
+    """Compare retrievers on questions over several passages (``<name>/<method>``).
 
     Parameters
     ----------
@@ -397,9 +387,7 @@ def _evaluate_each(
 
 
 class _CachedReranker(CrossEncoderReranker):
-    """A cross-encoder that scores the same hits of a question once, however many of
-    them are asked for.
-    """
+    """A cross-encoder that scores the hits of a question once, for any `k`."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -413,9 +401,7 @@ class _CachedReranker(CrossEncoderReranker):
 
 
 def cached_encoder(encoder: Any, notes: list[str]) -> Encoder | None:
-    """Return the encoder with a cache on disk, by content; none, with a note, where the
-    default is not installed.
-    """
+    """Return the encoder with a cache on disk; without one, a note, and none."""
     note = "run without an encoder: the rows that need one are left out"
     try:
         model = as_encoder(encoder)
@@ -431,9 +417,7 @@ def cached_encoder(encoder: Any, notes: list[str]) -> Encoder | None:
 
 
 def plain_retrievers(index: HybridIndex) -> dict[str, Retriever]:
-    """Return flat search as the paper has it: ``bm25``, and with embeddings ``dense``
-    and the hybrid, ``flat``.
-    """
+    """Return flat search: ``bm25``, and with embeddings ``dense`` and ``flat``."""
     plain = BM25Index.build(
         index.table, text=SingleFieldText(), settings=BM25Settings(field_b={})
     )

@@ -1,6 +1,4 @@
-"""SPARK on the queries that models write (text2cypher) and on questions of one to three
-hops (MetaQA).
-"""
+"""SPARK on queries that models wrote (text2cypher), and on MetaQA's questions."""
 
 from __future__ import annotations
 
@@ -133,9 +131,7 @@ def bench_spark(
 
 @contextmanager
 def filled(source: MemoryStore, graph: str | None) -> Iterator[Any]:
-    """Give a database that holds a graph: the empty Neo4j at an address, emptied
-    afterwards, or a Ladybug that goes.
-    """
+    """Give a database with a graph: an empty Neo4j, emptied again, or a new Ladybug."""
     with (
         tempfile.TemporaryDirectory() as folder,
         opened(graph or f"{folder}/g.lbug", create=True) as store,
@@ -285,9 +281,7 @@ class _SparkMeasures(ShareTable):
 
 
 def compiled(question: MetaQuestion) -> str:
-    """Return the plan of a question of MetaQA, from its entity along the relations of
-    its type.
-    """
+    """Return the plan of a question of MetaQA: its relations, from its entity."""
     pattern = "(a0)"
     for number, (relation, outgoing) in enumerate(question.path, 1):
         pattern += (
@@ -309,9 +303,7 @@ def compiled(question: MetaQuestion) -> str:
 def made_up(
     schema: GraphSchema, queries: Iterable[GuardQuery], rng: Random
 ) -> MemoryStore:
-    """Return a graph of a schema, with values of the types that it says and the texts
-    that queries compare with.
-    """
+    """Return a graph of a schema, with typed values and the texts in the queries."""
     texts: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for query in queries:
         if (tree := check(query.text).tree) is not None:

@@ -18,6 +18,7 @@ from graphret.evaluation.metrics import (
     recall_at_k,
 )
 from graphret.evaluation.questions import EvaluationQuestion
+from graphret.llm.chat import Usage
 
 #: Hits that each method is asked for.
 K = 20
@@ -39,9 +40,9 @@ class Prices:
     input: float
     output: float
 
-    def of(self, answer: Answer) -> float:
-        """Return what an answer cost, in dollars."""
-        read, written = answer.input_tokens, answer.output_tokens
+    def of(self, usage: Answer | Usage) -> float:
+        """Return what an answer or some tokens cost, in dollars."""
+        read, written = usage.input_tokens, usage.output_tokens
         return (read * self.input + written * self.output) / 1e6
 
 
@@ -106,9 +107,7 @@ class Summary:
         return {name: np.asarray(values, dtype=float) for name, values in costs.items()}
 
     def groups(self) -> dict[str, NDArray[np.intp]]:
-        """Return the places of all questions, and of those of each kind where there are
-        several.
-        """
+        """Return the places of all questions, and of each kind if there are several."""
         kinds = dict.fromkeys(question.kind for question in self.questions)
         places = {ALL: np.arange(len(self.questions))}
         if len(kinds) > 1:
@@ -123,9 +122,7 @@ class Summary:
     def to_dict(
         self, counts: Mapping[str, int], remarks: Sequence[str]
     ) -> dict[str, Any]:
-        """Return the result as `evaluate` does; `counts` are of the graph, `remarks` on
-        the questions.
-        """
+        """Return the result of `evaluate`, with the graph's counts and the remarks."""
         groups, baseline = self.groups(), self.methods[0]
         rows, spread, intervals = {}, {}, {}
         for group, places in groups.items():

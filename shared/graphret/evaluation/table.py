@@ -19,16 +19,14 @@ _TITLES = {
 
 
 def render(result: Mapping[str, Any]) -> Group:
-    """Return a result as rich tables: each row with its gain over flat search, then the
-    halves where there are some.
-    """
+    """Return a result as rich tables: rows with their gains, and the halves if any."""
     if "missed" in result:
         return _shares(result)
     parts: list[Any] = []
     decimals: Mapping[str, int] = result.get("places", {})
     for title, rows, intervals in sections(result):
-        metrics = result.get("shown") or shown_metrics(rows)
         for group, members in grouped(rows).items():
+            metrics = columns_of(group, result) or shown_metrics(rows)
             table = _table(title_of(group, result) or title, metrics)
             for row in members:
                 cells = [
@@ -58,9 +56,7 @@ def render(result: Mapping[str, Any]) -> Group:
 
 
 def _shares(result: Mapping[str, Any]) -> Group:
-    """Return the shares of each row with what they are shares of; the queries to read
-    are in the JSON.
-    """
+    """Return the shares of each row with their denominators, without the queries."""
     parts: list[Any] = []
     for row, metrics in result["rows"].items():
         table = _table(_TITLES.get(row, row), ("%", "of"))
@@ -116,13 +112,20 @@ def sections(
 
 
 def title_of(group: str, result: Mapping[str, Any]) -> str:
-    """Return the title of a group of rows: that which the result has, or its name and
-    questions; else nothing.
-    """
+    """Return the title of a group of rows, or its name and number of questions."""
     if group in result.get("titles", {}):
         return str(result["titles"][group])
     n_questions = result["counts"].get(f"{group}/questions")
     return f"{group}, {n_questions} questions" if n_questions else ""
+
+
+def columns_of(group: str, result: Mapping[str, Any]) -> Sequence[str]:
+    """Return the columns that a result has for the table of a group, or for all; none
+    where it names none.
+    """
+    shown: Any = result.get("shown", ())
+    columns: Sequence[str] = shown[group] if isinstance(shown, Mapping) else shown
+    return columns
 
 
 def shown_metrics(rows: Mapping[str, Mapping[str, float]]) -> list[str]:

@@ -1,5 +1,6 @@
 """Explain a `Retrieval`, in the terminal and as a self-contained page."""
 
+from graphret.explain.edge_pages import edge_page, write_edge_page
 from graphret.explain.pages import (
     Figures,
     Panel,
@@ -25,9 +26,11 @@ __all__ = [
     "store_lookup",
 ]
 __all__ += [
+    "edge_page",
     "evaluation_page",
     "timeline",
     "timeline_page",
+    "write_edge_page",
     "write_evaluation",
     "write_html",
     "write_timeline",

@@ -78,7 +78,7 @@ def html_page(
     """
     listed = [panels] if isinstance(panels, Panel) else panels
     shown = [_panel(panel, lookup) for panel in listed]
-    return _rendered(
+    return rendered(
         "retrieval.html", title=title, lead=lead, figures=figures, panels=shown
     )
 
@@ -94,7 +94,7 @@ def write_html(
 ) -> Path:
     """Write `html_page` to a file in a folder made if missing; return its path."""
     page = html_page(panels, title=title, lead=lead, figures=figures, lookup=lookup)
-    return _written(path, page)
+    return written(path, page)
 
 
 def timeline_page(
@@ -112,7 +112,7 @@ def timeline_page(
     """
     run = timeline(source)
     nodes = run.nodes_by_id(lookup)
-    return _rendered(
+    return rendered(
         "run.html",
         title=title,
         lead="",
@@ -138,7 +138,7 @@ def evaluation_page(result: Mapping[str, Any], *, title: str = "graphret") -> st
     over_all = {method: f"all/{method}" for method in methods}
     measures = list(result["spread"][over_all[methods[0]]])
     places: Mapping[str, int] = result["places"]
-    return _rendered(
+    return rendered(
         "evaluation.html",
         title=title,
         lead=f"{result['counts']['questions']} questions over"
@@ -164,7 +164,7 @@ def write_evaluation(
     path: str | os.PathLike[str], result: Mapping[str, Any], *, title: str = "graphret"
 ) -> Path:
     """Write `evaluation_page` to a file as `write_html` does, and return its path."""
-    return _written(path, evaluation_page(result, title=title))
+    return written(path, evaluation_page(result, title=title))
 
 
 def write_timeline(
@@ -175,10 +175,11 @@ def write_timeline(
     lookup: Lookup | None = None,
 ) -> Path:
     """Write `timeline_page` to a file as `write_html` does, and return its path."""
-    return _written(path, timeline_page(source, title=title, lookup=lookup))
+    return written(path, timeline_page(source, title=title, lookup=lookup))
 
 
-def _written(path: str | os.PathLike[str], page: str) -> Path:
+def written(path: str | os.PathLike[str], page: str) -> Path:
+    """Write a page to a file, making its folder if need be; return its path."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(page.encode("utf-8", "replace"))
@@ -197,7 +198,7 @@ def _environment() -> Environment:
     )
 
 
-def _rendered(template: str, **variables: Any) -> str:
+def rendered(template: str, **variables: Any) -> str:
     """Render a template; the texts come last, as rendering numbers them."""
     nodes: dict[str, tuple[int, Node]] = {}
     kinds: dict[str, int] = {}

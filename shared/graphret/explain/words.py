@@ -59,8 +59,9 @@ def edge_text(relation: str | None, properties: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> edge_text("MENTIONS", {"kind": "exact", "name": "Ann Ames", "column":
-    "Director", "source_row": 3}) 'MENTIONS “Ann Ames” · row 3 · column “Director”'
+    >>> properties = {"name": "Ann Ames", "column": "Director", "source_row": 3}
+    >>> edge_text("MENTIONS", properties)
+    'MENTIONS “Ann Ames” · row 3 · column “Director”'
     """
     parts = [relation or "LINK"]
     if isinstance(name := properties.get("name"), str) and name:

@@ -113,7 +113,7 @@ class GraphRAFTSettings:
     hub
         A path that finds more nodes is followed no further.
     targets
-        The labels that results may bear; none for any.
+        The labels that results may have; none for any.
     queries, nodes
         How many of the best may run, until so many nodes are found (section 5.2), or
         `k` where that is more.

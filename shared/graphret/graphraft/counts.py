@@ -38,7 +38,7 @@ class Entity:
     nodes
         Their ids, with the score of each.
     labels
-        What labels they bear; an empty one for none.
+        What labels they have; an empty one for none.
     place
         Where the question names it, ``(start, end)``; entities of one place are
         readings of one name.

@@ -77,6 +77,25 @@ def mentioned_entities(planner: PathPlanner, question: str) -> list[Entity]:
     )
 
 
+def nearest_entities(
+    store: GraphStore, index: TextIndex, question: str, n: int
+) -> list[Entity]:
+    """Return the `n` nodes nearest to a question, each as an entity (section 5.4).
+
+    Nodes that are unlike it in every way are left out.
+    """
+    found = index.search(question, n)
+    end = len(question)  # the question names none of them at a place
+    linked = [
+        ((end + rank, end + rank), {node_id: score})
+        for rank, (node_id, score) in enumerate(
+            zip(found.ids, found.scores.tolist(), strict=True)
+        )
+        if score > 0
+    ]
+    return entities_of(store, linked)
+
+
 class EntityNamer:
     """Has a chat model name what a question mentions, and finds the nodes.
 

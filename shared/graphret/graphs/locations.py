@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from graphret.errors import InvalidInput
+from graphret import storage
+from graphret.errors import InvalidInput, NotAnIndex
 from graphret.storage import CURRENT, storing
 from graphret.stores.addresses import is_address, is_ladybug, neo4j_login, open_store
 from graphret.stores.base import GraphStore
 from graphret.stores.ladybug import LadybugStore
+from graphret.stores.memory import MemoryStore
 from graphret.stores.neo4j.layout import PropertyNames
 
 FOLDER, LADYBUG, NEO4J = "folder", "ladybug", "neo4j"
@@ -88,3 +90,35 @@ def opened(
         yield store
     finally:
         getattr(store, "close", lambda: None)()
+
+
+@contextmanager
+def changed(
+    where: str, *, name_property: PropertyNames | None = None
+) -> Iterator[GraphStore]:
+    """Open the graph that is at a place to write to it, and close what holds a
+    connection or a file.
+
+    A folder is saved when the work is done without an error, under a lock from before
+    it is read: changes never cross. A database is written to as the work goes on.
+
+    Raises
+    ------
+    NotAnIndex
+        When there is no graph, or one of documents, which has no store to write to.
+    StorageError, StoreError
+        When the folder or the file cannot be written to.
+    """
+    kind = kind_of(where)
+    if kind == FOLDER:
+        folder = Path(where)
+        storage.read_current(folder)  # the lock would make a folder that is not there
+        with storage.writing(folder):
+            graph = MemoryStore.load(folder)
+            yield graph
+            graph.save(folder)
+        return
+    if kind == LADYBUG and not is_ladybug(Path(where)):
+        raise NotAnIndex(f"{where}: no such file")
+    with opened(where, create=True, name_property=name_property) as store:
+        yield store

@@ -14,18 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
+from graphret.graphs.stark_reviews import FORMS, Reviews, add_reviews, pop_reviews
 from graphret.graphs.tables import GraphTables, required
 from graphret.validation import json_value
 
 INFO = "node_info.pkl"
+NODE_TYPES, NODE_TYPE_NAMES = "node_types.pt", "node_type_dict.pkl"
 FILES = (
     INFO,
     "edge_index.pt",
     "edge_types.pt",
-    "node_types.pt",
-    "node_type_dict.pkl",
+    NODE_TYPES,
+    NODE_TYPE_NAMES,
     "edge_type_dict.pkl",
 )
+#: The type of every node where there are no types: Amazon's graph, as it is before
+#: brands, categories and colors become nodes, has products alone.
+PRODUCT = "product"
 
 #: The fields that may hold a node's name, after ``{type}_name``; the first one counts.
 NAMES = ("name", "title", "DisplayName", "display_name", "Title")
@@ -37,7 +42,7 @@ _CONTAINERS: dict[str, Any] = {
 }
 
 
-def read_stark(source: str | Path) -> GraphTables:
+def read_stark(source: str | Path, reviews: Reviews = "property") -> GraphTables:
     """Read a processed STaRK knowledge base.
 
     The id of a node is its number, as in the answers of STaRK's questions, and its
@@ -48,7 +53,12 @@ def read_stark(source: str | Path) -> GraphTables:
     Parameters
     ----------
     source
-        A folder with `FILES`.
+        A folder with `FILES`. Without those of node types every node is a ``product``,
+        as in Amazon's ``processed``; what has brands, categories and colors as nodes
+        lies in ``processed/cache/brand-category-color``.
+    reviews
+        How Amazon's reviews are read: as a ``"property"`` of each product, as a
+        ``"table"`` of each, or as ``"nodes"`` (`graphret.graphs.stark_reviews`).
 
     Raises
     ------
@@ -60,15 +70,14 @@ def read_stark(source: str | Path) -> GraphTables:
         If torch is not installed.
     """
     folder = Path(source)
+    if reviews not in FORMS:
+        raise InvalidInput(
+            f"reviews: expected one of {', '.join(FORMS)}, got {reviews!r}"
+        )
     info = _load_plain(folder / INFO)
-    label_names, relation_names = (
-        _load_plain(folder / file)
-        for file in ("node_type_dict.pkl", "edge_type_dict.pkl")
-    )
-    labels, relations = (
-        _integers(folder / "node_types.pt"),
-        _integers(folder / "edge_types.pt"),
-    )
+    labels, label_names = _node_types(folder, len(info))
+    relation_names = _load_plain(folder / "edge_type_dict.pkl")
+    relations = _integers(folder / "edge_types.pt")
     edge_index = _integers(folder / "edge_index.pt", dimensions=2)
     if len(labels) != len(info) or edge_index.shape != (2, len(relations)):
         nodes = f"node_types.pt has {len(labels)} nodes and {INFO} {len(info)}"
@@ -81,7 +90,9 @@ def read_stark(source: str | Path) -> GraphTables:
         try:
             label = label_names[code]
             name, text, properties = _fields(info[i], label)
+            found = pop_reviews(properties, reviews)
             tables.node(str(i), (label,), name, text, properties)
+            add_reviews(tables, str(i), name, found, reviews)
         except (
             KeyError,
             TypeError,
@@ -104,6 +115,14 @@ def read_stark(source: str | Path) -> GraphTables:
     return tables
 
 
+def _node_types(folder: Path, n_nodes: int) -> tuple[NDArray[np.int64], dict[Any, Any]]:
+    """Return the type of each node, and what types are called."""
+    if any((folder / name).exists() for name in (NODE_TYPES, NODE_TYPE_NAMES)):
+        names = _load_plain(folder / NODE_TYPE_NAMES)
+        return _integers(folder / NODE_TYPES), names
+    return np.zeros(n_nodes, dtype=np.int64), {0: PRODUCT}
+
+
 def _fields(info: dict[str, Any], label: str) -> tuple[str, str, dict[str, Any]]:
     """Return the name, the text and the properties of a node."""
     properties = {
@@ -121,13 +140,17 @@ def _fields(info: dict[str, Any], label: str) -> tuple[str, str, dict[str, Any]]
 
 
 def _pop_text(fields: dict[str, Any], names: tuple[str, ...]) -> str:
-    """Remove and return the first of the fields that holds a string or a number."""
+    """Remove and return the first of the fields that holds text.
+
+    That is a string, a number or a list of paragraphs.
+    """
     for name in names:
-        if (
-            isinstance(value := fields.get(name), str | int | float)
-            and str(value).strip()
-        ):
-            return str(fields.pop(name))
+        value = fields.get(name)
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            value = "\n".join(value)  # Amazon's descriptions
+        if isinstance(value, str | int | float) and str(value).strip():
+            del fields[name]
+            return str(value)
     return ""
 
 
@@ -184,6 +207,8 @@ class _Dtype:
         """Take no state."""
 
     def scalar(self, data: bytes) -> Any:
+        if re.fullmatch(r"U[0-9]{1,9}", self.code):  # Amazon's brands are such
+            return data.decode("utf-32-le")
         if not re.fullmatch(r"[biuf][1248]", self.code):
             raise pickle.UnpicklingError(
                 f"asks for a numpy scalar of the type {self.code!r}"

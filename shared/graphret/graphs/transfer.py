@@ -15,6 +15,7 @@ from graphret.graphs import metaqa, stark
 from graphret.graphs.columns import Columns
 from graphret.graphs.locations import FOLDER, NEO4J, kind_of, opened, place_of
 from graphret.graphs.rdf import read_ntriples
+from graphret.graphs.stark_reviews import Reviews
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.tabular import SUFFIXES, read_tables
 from graphret.storage import CURRENT
@@ -50,12 +51,14 @@ def no_progress(stage: str, done: int, total: int) -> None:
 class ReadOptions:
     """How sources are read: the columns of tables, `make_nodes`, RDF's language.
 
-    With `make_nodes`, ids that only edges have become nodes.
+    With `make_nodes`, ids that only edges have become nodes. `reviews` says what
+    Amazon's reviews in STaRK become.
     """
 
     columns: Columns = field(default_factory=Columns)
     make_nodes: bool = False
     language: str = "en"
+    reviews: Reviews = "property"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,8 @@ def import_graph(
     )
     if chosen not in TABLES and chosen != "ntriples" and len(listed) != 1:
         raise InvalidInput(f"--format {chosen}: expected one source, got {len(listed)}")
+    if chosen != "stark" and options.reviews != "property":
+        raise InvalidInput(f"--reviews: is for the format stark, not for {chosen}")
     if chosen == STORE:
         origin = place_of(listed[0])
         store, edges_read = _read_store(listed[0], where, options)
@@ -195,7 +200,9 @@ def _read_files(
     options.columns.require_in((), f"the format {format}")
     if format == "ntriples":
         return read_ntriples(sources, language=options.language)
-    return (metaqa.read_metaqa if format == "metaqa" else stark.read_stark)(sources[0])
+    if format == "stark":
+        return stark.read_stark(sources[0], options.reviews)
+    return metaqa.read_metaqa(sources[0])
 
 
 def _read_store(

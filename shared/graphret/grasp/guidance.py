@@ -1,6 +1,4 @@
-"""`PlannerGuidance`: what a planner is told of a graph besides its schema, as data
-(GRASP, appendix B.2 to B.4).
-"""
+"""`PlannerGuidance`: what a planner is told beside the schema (appendix B.2 to B.4)."""
 
 from __future__ import annotations
 
@@ -63,8 +61,9 @@ class PlannerGuidance:
 
     @classmethod
     def load(cls, source: str | Path) -> PlannerGuidance:
-        """Read a JSON file, or what the paper has for ``amazon``, ``mag`` or ``prime``,
-        with the labels and relations of STaRK's own files.
+        """Read a JSON file, or the paper's for ``amazon``, ``mag`` or ``prime``.
+
+        The latter uses the labels and relations of STaRK's own files.
 
         The file has ``metapaths``, ``rules``, ``examples``, of ``question`` and
         ``plan``, and ``retrieval_modes``, each of which may be missing. An

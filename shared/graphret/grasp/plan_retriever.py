@@ -458,8 +458,9 @@ class PlanRetriever(Retriever):
 
 
 def _linker_of(store: GraphStore, documents: TextIndex | None) -> Linker:
-    """Return a linker of the store's nodes, by name and description with the encoder of
-    an index of whole nodes; by words alone where it has none.
+    """Return a linker of the store's nodes by name, and by description if possible.
+
+    Descriptions need the encoder of an index of whole nodes.
     """
     local = None if documents is None else documents.local_index()
     dense = None if local is None else local.dense_part()

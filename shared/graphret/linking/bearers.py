@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from graphret.columns import TextArray
+from graphret.linking.layered import Layered
 from graphret.storage import Bundle, Parts
 
 K = TypeVar("K", bound=Hashable)
@@ -19,10 +20,10 @@ Bearer: TypeAlias = tuple[str, str]
 
 
 def with_bearers(
-    table: Mapping[K, tuple[V, ...]],
+    table: Layered[K, tuple[V, ...]],
     gone: Collection[tuple[K, V]],
     come: Collection[tuple[K, V]],
-) -> dict[K, tuple[V, ...]]:
+) -> Layered[K, tuple[V, ...]]:
     """Return the table with some bearers removed and others added, each entry sorted.
 
     A key without bearers is left out.
@@ -32,23 +33,19 @@ def with_bearers(
         changed[key].discard(bearer)
     for key, bearer in come:
         changed[key].add(bearer)
-    after = {
-        **table,
-        **{key: tuple(sorted(bearers)) for key, bearers in changed.items()},
-    }
-    for key, bearers in changed.items():
-        if not bearers:
-            del after[key]
-    return after
+    return table.changed(
+        {key: tuple(sorted(bearers)) or None for key, bearers in changed.items()}
+    )
 
 
-def bearers_parts(table: Mapping[str, tuple[Bearer, ...]]) -> Parts:
+def bearers_parts(table: Layered[str, tuple[Bearer, ...]]) -> Parts:
     """A table of who bears names, as it is saved."""
-    every = [*chain.from_iterable(table.values())]
-    parts = Parts({"counts": np.fromiter(map(len, table.values()), np.int64)})
-    parts.add_texts("names", TextArray.of(table))
-    parts.add_texts("ids", TextArray.of(id_ for id_, _ in every))
-    parts.add_texts("spelled", TextArray.of(spelled for _, spelled in every))
+    entries = table.as_dict()
+    every = [*chain.from_iterable(entries.values())]
+    parts = Parts({"counts": np.fromiter(map(len, entries.values()), np.int64)})
+    parts.add_texts("names", TextArray.of_strings(entries))
+    parts.add_texts("ids", TextArray.of_strings(id_ for id_, _ in every))
+    parts.add_texts("spelled", TextArray.of_strings(spelled for _, spelled in every))
     return parts
 
 

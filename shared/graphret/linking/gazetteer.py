@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from graphret.text import Token, words
@@ -55,6 +55,10 @@ class Gazetteer:
     def discard(self, name: str) -> None:
         """Remove a name, and those equal to it."""
         self._names.pop(" ".join(words(name)), None)
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names, each as its words with spaces between."""
+        return iter(self._names)
 
     def __copy__(self) -> Gazetteer:
         """Return an independent copy."""

@@ -181,8 +181,9 @@ class Linker(CombinedTable):
 
     @classmethod
     def of_index(cls, documents: DenseIndex) -> Self:
-        """Make a linker of the nodes of an index of embeddings, as it is now: its
-        encoder embeds names, and descriptions are looked up in it.
+        """Make a linker of the nodes that an index of embeddings now has.
+
+        Its encoder embeds names, and descriptions are looked up in it.
         """
         documents, name_text = copy(documents), NodeText.names()
         return cls(

@@ -144,6 +144,18 @@ class OpenAIChat:
         """`chat` without blocking the event loop; see `ChatModel.achat`."""
         return await elsewhere(self._ask(messages, **options))
 
+    def body(
+        self, messages: Sequence[Message], **options: Unpack[ChatOptions]
+    ) -> dict[str, Any]:
+        """Return the body of a request as it is first sent to the endpoint.
+
+        It is for requests that are sent in another way, such as in a file.
+        """
+        request = self._request(messages, (), **options)
+        request.pop("timeout", None)
+        parameters: dict[str, Any] = request.pop("extra_body", {})
+        return {**request, **parameters}
+
     async def _ask(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:

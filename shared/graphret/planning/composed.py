@@ -73,7 +73,7 @@ class Composer:
     stated
         What the question states.
     targets
-        The labels that the target may bear, none for any.
+        The labels that the target may have, none for any.
     """
 
     space: PathSpace

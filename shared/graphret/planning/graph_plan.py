@@ -120,7 +120,7 @@ class Target(_Part):
     var
         The variable that stands for it.
     labels
-        The labels that it may bear; none for all.
+        The labels that it may have; none for all.
     relevance_text
         What its text should say besides, which hops cannot express.
     """
@@ -209,7 +209,7 @@ class GraphPlan(_Part):
     risk_level: RiskLevel = "normal"
 
     def labels_of(self) -> dict[str, list[str]]:
-        """The labels that each variable may bear, none for any."""
+        """The labels that each variable may have, none for any."""
         labels_by_var: dict[str, list[str]] = {
             self.target.var: list(self.target.labels)
         }
@@ -317,8 +317,7 @@ class GraphPlan(_Part):
 
 
 class ModedPlan(GraphPlan):
-    """A plan that says how much it goes by the graph, and is held to that (appendix
-    B.2).
+    """A plan that says how much it relies on the graph (appendix B.2).
 
     Attributes
     ----------
@@ -331,9 +330,7 @@ class ModedPlan(GraphPlan):
     retrieval_mode: RetrievalMode
 
     def checked(self, schema: GraphSchema) -> Self:
-        """Return the plan; an `InvalidInput` says too where it is not what its mode
-        says.
-        """
+        """Return the plan; an `InvalidInput` also says if its mode does not fit."""
         if self.retrieval_mode == "skip":
             return self
         if found := self._mode_problem():

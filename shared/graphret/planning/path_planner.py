@@ -36,8 +36,8 @@ from graphret.stores.base import GraphStore
 from graphret.text import tokenize, words
 
 #: Characters of a question that are read, names looked at, nodes found for a part of
-#: it, and bearers of a name.
-QUESTION, NAMES, FOUND, BEARERS = 2_000, 4, 20, 4
+#: it, and nodes with one name.
+QUESTION, NAMES, FOUND, NAMESAKES = 2_000, 4, 20, 4
 #: Paths that are tried around each name, those of them that lead anywhere which are
 #: compared, and ends of each.
 TRIED, COMPARED, ENDS = 60, 5, 5_000
@@ -120,7 +120,7 @@ def linked_mentions(
             span.start,
             span.end,
             span.text,
-            dict(list(zip(span.ids, span.scores, strict=True))[:BEARERS]),
+            dict(list(zip(span.ids, span.scores, strict=True))[:NAMESAKES]),
         )
         for span in chosen
     ]
@@ -167,9 +167,8 @@ class PathPlanner:
     >>> from graphret.graphs import read_metaqa
     >>> from graphret.graphs.example import ALIASES, KB
     >>> planner = PathPlanner(read_metaqa(KB).store(), aliases=ALIASES)
-    >>> print(planner.plan("who directed the films starred by Orson Welles").plan)
-    T: Director; a1 = Actor “Orson Welles”; a1 ←starred_actors– x1_1; x1_1 –directed_by→
-    T
+    >>> print(planner.plan("films directed by Orson Welles").plan)
+    T: Movie; a1 = Director “Orson Welles”; a1 ←directed_by– T
     """
 
     name = "paths"

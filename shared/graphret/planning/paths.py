@@ -70,7 +70,7 @@ class PathSpace:
         How many edges join each ``(source label, relation, target label)``; one counts
         under every pair of labels.
     totals
-        How many edges each relation has, where nodes may bear several labels: of the
+        How many edges each relation has, where nodes may have several labels: of the
         pairs of labels those then count that account for its edges; in others the same
         nodes play another part.
     lexicon
@@ -136,7 +136,7 @@ class PathSpace:
 
     @staticmethod
     def _same(label: str, other: str) -> bool:
-        """Whether nodes of a label may bear the other: a director may act as well."""
+        """Whether nodes of a label may have the other: a director may act as well."""
         return label == other or (is_person(label) and is_person(other))
 
     def _word(self, word: str) -> _WordKinship:

@@ -104,8 +104,9 @@ def bare_pattern(text: str) -> str:
 
     Examples
     --------
-    >>> bare_pattern('MATCH (x1:Drug {name: "a"})-[r1:TREATS]-(x2:Disease) RETURN
-    x2.name AS name') '(:Drug {name: "a"})-[:TREATS]-(T:Disease)'
+    >>> query = 'MATCH (x1:Drug {name: "a"})-[r1:TREATS]-(x2:Disease) RETURN x2.name'
+    >>> bare_pattern(query)
+    '(:Drug {name: "a"})-[:TREATS]-(T:Disease)'
     """
     pattern, _, target = text.removeprefix("MATCH ").rpartition(" RETURN ")
     pattern, target = (pattern, target.partition(".")[0]) if pattern else (target, "T")

@@ -47,65 +47,81 @@ class TemplateQuery:
         self._text = (
             "string({})" if ladybug else "{}"
         )  # it does not know the types of what is in a parameter
-        ways = product(*(product((True, False), repeat=length) for length in template))
-        self.text = "\nUNION ALL\n".join(map(self._branch, ways))
+        directions = product(
+            *(product((True, False), repeat=length) for length in template)
+        )
+        self.text = "\nUNION ALL\n".join(map(self._branch, directions))
 
-    def _branch(self, ways: Sequence[Sequence[bool]]) -> str:
+    def _branch(self, directions: Sequence[Sequence[bool]]) -> str:
         """Count where walks meet, each hop followed in a given direction."""
-        clauses, before, target = list[str](), list[str](), list[str]()
-        own_key, own_place = self._text.format("b.key"), self._text.format("b.place")
-        for number, way in enumerate(ways, 1):
-            at, walk, place = f"s{number}", f"k{number}", f"p{number}"
-            begin = [f"{self._store.id_in_cypher(at)} = b.id"]
-            for i, other in enumerate(ways[: number - 1], 1):
-                begin.append(
-                    f"{own_place} {'>' if len(other) == len(way) else '<>'} p{i}"
-                )
-            clauses.append(
-                f"UNWIND $begins AS b MATCH {self._node(at)} WHERE"
-                f" {' AND '.join(begin)}"
-            )
-            clauses.append(f"UNWIND {self._labels_of.format(at)} AS m")
-            begun = [
-                f"{own_key} + '{SEPARATOR}' + m AS {walk}",
-                f"{own_place} AS {place}",
-                at,
-            ]
-            clauses.append(
-                f"WITH DISTINCT {', '.join([*before, *target, *begun])}"
-                f" WHERE {walk} IN $followed"
-            )
-            for nth, outgoing in enumerate(way, 1):
-                last = nth == len(way)
-                to, label = ("t", "l") if last else (f"x{number}_{nth}", "m")
-                step = f"MATCH ({at})-[r]->" if outgoing else f"MATCH ({at})<-[r]-"
-                if last and target:
-                    clauses.append(f"{step}({to})")
-                else:
-                    clauses.append(
-                        f"{step}{self._node(to)} WHERE NOT"
-                        f" {self._store.id_in_cypher(to)} IN $named"
-                    )
-                    clauses.append(f"UNWIND {self._labels_of.format(to)} AS {label}")
-                arrow = ">" if outgoing else "<"
-                key = (
-                    f"{walk} + '{SEPARATOR}{arrow}{SEPARATOR}' + {self._type_of} +"
-                    f" '{SEPARATOR}' + {label} AS {walk}"
-                )
-                carried = [
-                    *before,
-                    key,
-                    place,
-                    *(["t", "l"] if last else [*target, to]),
-                ]
-                condition = "" if last else f" WHERE {walk} IN $followed"
-                clauses.append(f"WITH DISTINCT {', '.join(carried)}{condition}")
-                at = to
-            before, target = [*before, walk, place], ["t", "l"]
+        clauses = list[str]()
+        earlier = list[str]()  # the key and place of each walk so far
+        for number, outgoing in enumerate(directions, 1):
+            meeting = ["t", "l"] if earlier else []
+            clauses += self._begin(number, directions, [*earlier, *meeting])
+            clauses += self._hops(number, outgoing, earlier)
+            earlier += [f"k{number}", f"p{number}"]
         node_id = self._store.id_in_cypher("t")
         hit = f"CASE WHEN {node_id} IN $answers THEN {node_id} ELSE null END"
         counts = f"count(DISTINCT {node_id}) AS size, count(DISTINCT {hit}) AS hits"
-        return "\n".join([*clauses, f"RETURN {', '.join(before[::2])}, {counts}"])
+        return "\n".join([*clauses, f"RETURN {', '.join(earlier[::2])}, {counts}"])
+
+    def _begin(
+        self, number: int, directions: Sequence[Sequence[bool]], carried: list[str]
+    ) -> list[str]:
+        """Write where a walk begins: not where an earlier one does."""
+        start, key, place = f"s{number}", f"k{number}", f"p{number}"
+        begin_key, begin_place = (
+            self._text.format(column) for column in ("b.key", "b.place")
+        )
+        *earlier, outgoing = directions[:number]
+        conditions = [f"{self._store.id_in_cypher(start)} = b.id"]
+        for i, other in enumerate(earlier, 1):
+            order = ">" if len(other) == len(outgoing) else "<>"
+            conditions.append(f"{begin_place} {order} p{i}")
+        columns = [
+            *carried,
+            f"{begin_key} + '{SEPARATOR}' + m AS {key}",
+            f"{begin_place} AS {place}",
+            start,
+        ]
+        return [
+            f"UNWIND $begins AS b MATCH {self._node(start)} WHERE"
+            f" {' AND '.join(conditions)}",
+            f"UNWIND {self._labels_of.format(start)} AS m",
+            f"WITH DISTINCT {', '.join(columns)} WHERE {key} IN $followed",
+        ]
+
+    def _hops(
+        self, number: int, outgoing: Sequence[bool], earlier: list[str]
+    ) -> list[str]:
+        """Write the hops of a walk, the last to ``t``, where it meets the earlier."""
+        clauses = list[str]()
+        key, place, source = f"k{number}", f"p{number}", f"s{number}"
+        for hop, is_outgoing in enumerate(outgoing, 1):
+            is_last = hop == len(outgoing)
+            target, label = ("t", "l") if is_last else (f"x{number}_{hop}", "m")
+            relation = "-[r]->" if is_outgoing else "<-[r]-"
+            if is_last and earlier:
+                clauses.append(f"MATCH ({source}){relation}({target})")
+            else:
+                clauses += [
+                    f"MATCH ({source}){relation}{self._node(target)} WHERE NOT"
+                    f" {self._store.id_in_cypher(target)} IN $named",
+                    f"UNWIND {self._labels_of.format(target)} AS {label}",
+                ]
+            arrow = ">" if is_outgoing else "<"
+            longer_key = (
+                f"{key} + '{SEPARATOR}{arrow}{SEPARATOR}' + {self._type_of} +"
+                f" '{SEPARATOR}' + {label} AS {key}"
+            )
+            meeting = ["t", "l"] if is_last or earlier else []
+            ends = meeting if is_last else [*meeting, target]
+            condition = "" if is_last else f" WHERE {key} IN $followed"
+            columns = ", ".join([*earlier, longer_key, place, *ends])
+            clauses.append(f"WITH DISTINCT {columns}{condition}")
+            source = target
+        return clauses
 
     def _node(self, variable: str) -> str:
         pattern, _, parameters = self._store.node_in_cypher(variable)

@@ -13,10 +13,10 @@ _EVERYDAY = 0.1
 
 
 def beliefs(
-    names: NDArray[np.int32], everyday: NDArray[np.float64]
+    n_links: NDArray[np.int64], everyday: NDArray[np.float64]
 ) -> NDArray[np.float32]:
-    """Return how far links of one relation can be believed, ``(m,)``, by the names that
-    make them.
+    """Return how far links of one relation can be believed, by the numbers of the names
+    that make them, ``(names,)``.
 
     ``(1 - 0.1 w) (1 - 0.005 max(0, ln(m / 10)))``, where m links are made by the name,
     and w is the share of its occurrences in which it is an everyday word. A ranking may
@@ -25,12 +25,11 @@ def beliefs(
 
     Parameters
     ----------
-    names
-        The number of each link's name, ``(m,)``.
+    n_links
+        How many links each name makes, ``(names,)``.
     everyday
-        The share by the number of a name; 0 where it is not known.
+        The share of each name, ``(names,)``; 0 where it is not known.
     """
-    made = np.maximum(np.bincount(names, minlength=len(everyday)), _FEW)
-    over = np.log(made / _FEW)
+    over = np.log(np.maximum(n_links, _FEW) / _FEW)
     believed = (1 - _EVERYDAY * everyday) * (1 - _PER_LOG * over)
-    return np.maximum(0.0, believed)[names].astype(np.float32)
+    return np.maximum(0.0, believed).astype(np.float32)

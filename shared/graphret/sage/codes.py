@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from graphret.search.postings import Lists
 from graphret.splice import ranges
 from graphret.storage import Bundle, Parts
 
+T = TypeVar("T", bound=np.generic)
 V = TypeVar("V", bound=Hashable)
 
 
@@ -56,7 +58,7 @@ class Codes(Generic[V]):
     def texts(self) -> TextArray:
         """Return what each number stands for, where the values are strings."""
         if len(self._texts) < len(self.values):
-            new = TextArray.of(map(str, self.values[len(self._texts) :]))
+            new = TextArray.of_strings(map(str, self.values[len(self._texts) :]))
             self._texts = TextArray.concat([self._texts, new])
         return self._texts
 
@@ -105,7 +107,7 @@ class CodeLists:
         """Where each list begins, and the numbers."""
         return self.starts, self.codes
 
-    @property
+    @cached_property
     def owners(self) -> NDArray[np.int32]:
         """The node of each number, ``(m,)``."""
         lengths = np.diff(self.starts)
@@ -125,3 +127,9 @@ def flags(codes: NDArray[np.integer[Any]], n: int) -> NDArray[np.bool_]:
     mask = np.zeros(n, dtype=bool)
     mask[codes] = True
     return mask
+
+
+def padded(column: NDArray[T], n: int, value: object) -> NDArray[T]:
+    """Return a column by number that is long enough for `n` numbers."""
+    missing = np.full(n - len(column), value, column.dtype)
+    return np.concatenate([column, missing])

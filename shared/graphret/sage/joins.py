@@ -102,8 +102,7 @@ class TableCells:
         """Return the cells after a change, reading the fresh nodes, and the links that
         it makes anew: all where it touches a cell, as what is a key hangs on all.
         """
-        kept = self.cells.copy()
-        kept["node"] = change.moved[kept["node"]]
+        nodes = change.moved[self.cells["node"]]
         made = np.asarray(
             [
                 (position, *cell)
@@ -114,12 +113,15 @@ class TableCells:
             ],
             dtype=CELL,
         )
-        stay = kept["node"] >= 0
-        cells = np.concatenate([kept[stay], made])
-        order = np.argsort(cells["node"], kind="stable")
-        after, n_nodes = replace(self, cells=cells[order]), len(change.after)
-        touched = bool(len(made) or not stay.all())
-        edges = after._edges(n_nodes, settings) if touched else EdgeTable.empty(n_nodes)
+        cells, n_nodes = self.cells.copy(), len(change.after)
+        cells["node"] = nodes
+        after, edges = replace(self, cells=cells), EdgeTable.empty(n_nodes)
+        touched = bool(len(made) or (nodes < 0).any())
+        if touched:
+            cells = np.concatenate([cells[nodes >= 0], made])
+            order = np.argsort(cells["node"], kind="stable")
+            after = replace(self, cells=cells[order])
+            edges = after._edges(n_nodes, settings)
         return after, Relinked((JOINS,), np.full(n_nodes, touched), edges)
 
     def parts(self) -> Parts:

@@ -24,7 +24,7 @@ from graphret.expansion.frontier import MENTIONS
 from graphret.linking.usage import UseCounts, can_be_everyday, may_be_word
 from graphret.nodes import NodeTable
 from graphret.sage.belief import beliefs
-from graphret.sage.codes import Codes, flags
+from graphret.sage.codes import Codes, flags, padded
 from graphret.sage.facts import NodeFacts
 from graphret.sage.mentions import (
     MIN_COMPLETED,
@@ -38,6 +38,7 @@ from graphret.sage.names import reference_names
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
 from graphret.sage.words_said import WordsSaid
+from graphret.splice import Splice
 from graphret.storage import Bundle, Parts
 
 # An alias by which more than this share of all sources say a node, and more than this
@@ -109,8 +110,8 @@ class Mentions:
         What is said, links or not.
     spelled, about
         What `said` has numbers for: names as they are spelled, and records of edges.
-    everyday
-        How everyday each name is, by its number.
+    everyday, believed
+        How everyday each name is, by its number, and how far its links are believed.
     strongest
         The weight of the kind of link that weighs most, of those that there are.
     """
@@ -120,12 +121,15 @@ class Mentions:
     spelled: Codes[str] = field(default_factory=Codes)
     about: Codes[str] = field(default_factory=Codes)
     everyday: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    believed: NDArray[np.float32] = field(
+        default_factory=lambda: np.zeros(0, np.float32)
+    )
     strongest: float = 0.0
 
     def changed(
         self,
         change: Change,
-        before: NodeFacts,
+        old_facts: NodeFacts,
         facts: NodeFacts,
         words: WordsSaid,
         executor: Executor = LOCAL,
@@ -135,20 +139,23 @@ class Mentions:
 
         Read anew are the fresh nodes, and those that say a name which others bear now.
         """
-        names, renamed = self.names.changed(*_renaming(change, before, facts))
+        names, renamed = self.names.changed(*_renaming(change, old_facts, facts))
         names = names if names.rarity else names.fitted()
         again = flags(change.fresh, len(change.after))
         if not again.all():
             again[words.saying(renamed.phrases)] = True
             again[_completing(renamed, names, words, facts)] = True
-        said = self.said.copy()
-        for end in ("owner", "target"):
-            said[end] = change.places[said[end]]
+        before = self.said
+        ends = {end: change.places[before[end]] for end in ("owner", "target")}
         # what names a node that is gone is read again, as the name changed
-        stays = (said["owner"] >= 0) & ~again[said["owner"]]
+        stays = (ends["owner"] >= 0) & ~again[ends["owner"]]
         made = self._read(change.after, np.flatnonzero(again), names, executor)
-        differing = np.concatenate([said[~stays], made])
-        said = np.concatenate([said[stays], made])
+        n_stay, lengths = np.count_nonzero(stays), (len(before), len(made))
+        order = np.append(np.flatnonzero(stays), len(before) + np.arange(len(made)))
+        said, gone = Splice(lengths, order).of(before, made), before[~stays]
+        for end, now in ends.items():
+            said[end][:n_stay], gone[end] = now[stays], now[~stays]
+        differing = np.concatenate([gone, made])
         after = replace(self, names=names)
         return after._relinked(said, differing, change.fresh, facts)
 
@@ -170,10 +177,11 @@ class Mentions:
         links, and the links to the nodes that a change touches.
 
         `differing` is said no more, or only now. Which mentions of a node make links
-        hangs on how everyday its names are, and on who else mentions it.
+        hangs on how everyday its names are, and on who else mentions it; how far one is
+        believed, on how many links its name makes.
         """
         n_names, n_nodes = len(self.spelled), len(facts.file)
-        everyday = np.append(self.everyday, np.zeros(n_names - len(self.everyday)))
+        everyday = padded(self.everyday, n_names, 0.0)
         of_names = flags(differing["name"], n_names)
         new = _everyday(said[of_names[said["name"]]], n_names)
         new = np.where(of_names, new, everyday)
@@ -186,10 +194,15 @@ class Mentions:
         targets[said["target"][links != (said["standing"] == LINKS)]] = True
         said["standing"][said["standing"] != DROPPED] = COMMON
         said["standing"][links] = LINKS
+        believed = beliefs(np.bincount(said["name"][links], minlength=n_names), new)
+        is_other = believed != padded(self.believed, n_names, 0.0)
+        targets[said["target"][links & is_other[said["name"]]]] = True
         of_kind = self._weight_of_kind()
         strongest = float(of_kind[said["kind"][links]].max(initial=0))
         targets |= strongest != self.strongest
-        after = replace(self, said=said, everyday=new, strongest=strongest)
+        after = replace(
+            self, said=said, everyday=new, believed=believed, strongest=strongest
+        )
         edges = after._edges(said[links & targets[said["target"]]], n_nodes)
         return after, Relinked((MENTIONS,), targets, edges, ("target",))
 
@@ -229,7 +242,11 @@ class Mentions:
     def parts(self) -> Parts:
         """The mentions as they are saved."""
         parts = Parts(
-            {"said": self.said, "everyday": self.everyday},
+            {
+                "said": self.said,
+                "everyday": self.everyday,
+                "believed": self.believed,
+            },
             {"strongest": self.strongest},
         )
         parts.add_texts("spelled", self.spelled.texts())
@@ -245,6 +262,7 @@ class Mentions:
             bundle.arrays["said"],
             *(Codes.from_texts(bundle.texts(of)) for of in ("spelled", "about")),
             bundle.arrays["everyday"],
+            bundle.arrays["believed"],
             bundle.meta["strongest"],
         )
 
@@ -258,7 +276,7 @@ class Mentions:
         strength = self._weight_of_kind()[links["kind"]]
         # a corpus of text alone loses nothing
         weight = strength * links["share"] / np.float32(self.strongest or 1)
-        weight *= beliefs(links["name"], self.everyday)
+        weight *= self.believed[links["name"]]
         return EdgeTable.build(
             n_nodes,
             source=links["owner"],

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,6 +25,7 @@ from graphret.linking.bearers import (
     with_bearers,
 )
 from graphret.linking.gazetteer import Gazetteer
+from graphret.linking.layered import Layered
 from graphret.linking.usage import NameUse, use_at
 from graphret.nodes import NodeTable
 from graphret.sage.names import MAX_NAME_WORDS, without_stop_words
@@ -66,6 +66,10 @@ class Mention(NamedTuple):
     share: float
     column: int
     name: str
+
+
+def _empty() -> Layered[Any, Any]:
+    return Layered({})
 
 
 class Name(NamedTuple):
@@ -152,28 +156,31 @@ class NodeNames:
     """
 
     settings: LinkSettings
-    given: Mapping[str, Sequence[Name]] = field(default_factory=dict)
-    full: Mapping[str, tuple[Bearer, ...]] = field(default_factory=dict)
-    alias: Mapping[str, tuple[Bearer, ...]] = field(default_factory=dict)
-    bags: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    postings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    given: Layered[str, Sequence[Name]] = field(default_factory=_empty)
+    full: Layered[str, tuple[Bearer, ...]] = field(default_factory=_empty)
+    alias: Layered[str, tuple[Bearer, ...]] = field(default_factory=_empty)
+    bags: Layered[str, frozenset[str]] = field(default_factory=_empty)
+    postings: Layered[str, tuple[str, ...]] = field(default_factory=_empty)
     gazetteer: Gazetteer = field(default_factory=Gazetteer)
     rarity: WordRarity | None = None
 
     def __reduce__(self) -> Any:  # who bears names alone goes to other processes
-        tables = dict(self.full), dict(self.alias)
-        return NodeNames.of, (self.settings, *tables, self.rarity)
+        tables = self.full.as_dict(), self.alias.as_dict()
+        return NodeNames.of, (self.settings, *tables, self.rarity, [*self.gazetteer])
 
     @classmethod
     def of(
         cls,
         settings: LinkSettings,
-        full: Mapping[str, tuple[Bearer, ...]],
-        alias: Mapping[str, tuple[Bearer, ...]],
+        full: dict[str, tuple[Bearer, ...]],
+        alias: dict[str, tuple[Bearer, ...]],
         rarity: WordRarity | None,
+        spoken_names: Sequence[str],
     ) -> NodeNames:
-        """Return the names that nodes bear as full ones, and as others."""
-        given: dict[str, list[Name]] = defaultdict(list)
+        """Return the names that nodes bear as full ones, and as others, `spoken_names`
+        being those that a text can say.
+        """
+        given: dict[str, Sequence[Name]] = {}
         bags: dict[str, frozenset[str]] = {}
         postings: dict[str, list[str]] = defaultdict(list)
         for side in (full, alias):
@@ -181,23 +188,26 @@ class NodeNames:
                 words = tuple(spoken.split(" "))
                 bag = frozenset(words)
                 for id_, spelled in bearers:
-                    given[id_].append(Name(words, spelled, side is full))
+                    name = Name(words, spelled, side is full)
+                    given[id_] = (*given.get(id_, ()), name)
                     if side is full:
                         bags[id_] = bag
                         for word in bag:
                             postings[word].append(id_)
         sorted_postings = {word: tuple(sorted(ids)) for word, ids in postings.items()}
-        names = cls(
-            settings, dict(given), full, alias, bags, sorted_postings, rarity=rarity
-        )
-        phrases = {tuple(spoken.split(" ")) for spoken in chain(full, alias)}
-        return replace(names, gazetteer=names._spoken(phrases))
+        tables = (given, full, alias, bags, sorted_postings)
+        names = cls(settings, *map(Layered, tables), rarity=rarity)
+        gazetteer = Gazetteer()
+        for spoken in spoken_names:
+            gazetteer.add_words(spoken.split(" "))
+        return replace(names, gazetteer=gazetteer)
 
     def parts(self) -> Parts:
         """The names as they are saved."""
         parts = Parts()
         parts.add("full", bearers_parts(self.full))
         parts.add("alias", bearers_parts(self.alias))
+        parts.add_texts("spoken", TextArray.of_strings(self.gazetteer))
         if self.rarity is not None:
             parts.add("rarity", self.rarity.parts())
         return parts
@@ -207,7 +217,7 @@ class NodeNames:
         """Open saved names."""
         full, alias = (dict(bearers_of(bundle.sub(of))) for of in ("full", "alias"))
         rarity = WordRarity.from_bundle(bundle.sub("rarity"))
-        return cls.of(settings, full, alias, rarity)
+        return cls.of(settings, full, alias, rarity, bundle.texts("spoken").tolist())
 
     def changed(
         self, gone: Collection[str], come: Mapping[str, Sequence[str]]
@@ -218,18 +228,17 @@ class NodeNames:
         named = {id_: [*_names(own)] for id_, own in come.items()}
         left = [(id_, name) for id_ in gone for name in self.given.get(id_, ())]
         new = [(id_, name) for id_, own in named.items() for name in own]
-        given = {id_: own for id_, own in self.given.items() if id_ not in gone}
         lost = {id_: name.words for id_, name in left if name.is_full}
         found = {id_: name.words for id_, name in new if name.is_full}
-        bags = {id_: bag for id_, bag in self.bags.items() if id_ not in lost}
+        bags: dict[str, frozenset[str] | None] = dict.fromkeys(lost)
         bags |= {id_: frozenset(words) for id_, words in found.items()}
         postings = with_bearers(self.postings, _postings(lost), _postings(found))
         after = replace(
             self,
-            given={**given, **named},
+            given=self.given.changed({**dict.fromkeys(gone), **named}),
             full=with_bearers(self.full, *_bearers(left, new, full=True)),
             alias=with_bearers(self.alias, *_bearers(left, new, full=False)),
-            bags=bags,
+            bags=self.bags.changed(bags),
             postings=postings,
         )
         phrases = {name.words for _, name in (*left, *new)}
@@ -247,7 +256,8 @@ class NodeNames:
 
     def fitted(self) -> NodeNames:
         """Return the names with the rarity that words have in them now."""
-        counts = {word: len(bearers) for word, bearers in self.postings.items()}
+        postings = self.postings.as_dict()
+        counts = {word: len(bearers) for word, bearers in postings.items()}
         return replace(self, rarity=WordRarity(len(self.bags), counts))
 
     def _spoken(self, phrases: Iterable[Words]) -> Gazetteer:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, product
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from graphret.expansion.frontier import SHARES_NAME
 from graphret.linking.usage import stands_in_sentence
 from graphret.nodes import NodeTable
 from graphret.sage.belief import beliefs
-from graphret.sage.codes import CodeLists, Codes, flags
+from graphret.sage.codes import CodeLists, Codes, flags, padded
 from graphret.sage.entities import Entities
 from graphret.sage.facts import NodeFacts
 from graphret.sage.names import parts_of, reference_names, title_of
@@ -37,13 +37,15 @@ from graphret.text import words as words_of
 _SHARED_BY, _MAX_TITLED, _TITLED_BY, _TITLED_LEAST = 0.05, 3, 0.02, 20
 # An everyday word is in lower case in this share of the texts that say it.
 _MOSTLY = 0.5
-_COLUMNS = ("lower", "tells", "first_word", "pairs")
+_COLUMNS = ("lower", "tells", "first_word", "pairs", "believed")
 _NUMERAL = re.compile(r"[ivx]+")
 
-T = TypeVar("T", bound=np.generic)
 
-#: Two texts, the lower position first, and the number of a name that both say.
-PAIR = np.dtype([("low", np.int32), ("high", np.int32), ("name", np.int32)])
+#: Two texts, the lower position first, the number of a name that both say, and whether
+#: it makes their link: it is the rarest such name.
+PAIR = np.dtype(
+    [("low", np.int32), ("high", np.int32), ("name", np.int32), ("links", np.bool_)]
+)
 
 
 def shared_name_links(
@@ -113,6 +115,8 @@ class SharedNames:
         and its first word.
     pairs
         The texts that each name joins.
+    believed
+        How far the links are believed that each name makes.
     """
 
     settings: LinkSettings
@@ -125,6 +129,9 @@ class SharedNames:
     first_word: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     sharers: Sharers | None = None
     pairs: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, PAIR))
+    believed: NDArray[np.float32] = field(
+        default_factory=lambda: np.zeros(0, np.float32)
+    )
 
     def changed(
         self,
@@ -148,29 +155,35 @@ class SharedNames:
         gone = kept[chosen[kept["name"]]]
         kept = kept[~chosen[kept["name"]]]
         joined_texts = [
-            (low, high, name)
+            (low, high, name, False)
             for name, low, high in after._joined(chosen, change.after, facts, entities)
         ]
         made = np.asarray(joined_texts, dtype=PAIR)
         after = replace(after, pairs=np.concatenate([kept, made]))
-        believed = after._believed_otherwise(self.sharers, len(entities.names))
-        other = kept["low"][believed[kept["name"]]]
-        lows = np.concatenate([gone["low"][gone["low"] >= 0], made["low"], other])
+        lows = np.concatenate([gone["low"][gone["low"] >= 0], made["low"]])
         touched = flags(lows, n_nodes)
         touched |= bool(old_facts.is_table.any() != facts.is_table.any())
-        edges = after._edges(touched, facts, entities)
-        return after, Relinked((SHARES_NAME,), touched, edges)
+        return after._relinked(touched, facts, entities)
 
-    def _believed_otherwise(
-        self, before: Sharers | None, n_names: int
-    ) -> NDArray[np.bool_]:
-        """Return which names are everyday to another degree than before,
-        ``(names,)``.
+    def _relinked(
+        self, touched: NDArray[np.bool_], facts: NodeFacts, entities: Entities
+    ) -> tuple[SharedNames, Relinked]:
+        """Return what names join with what makes links, where the lower ends of pairs
+        that come or go are `touched`, ``(n,)``, and the links that are made anew.
         """
-        if before is None or self.sharers is None:
-            return np.ones(n_names, np.bool_)
-        now: NDArray[np.float64] = self.sharers.everyday
-        return now != _padded(before.everyday, n_names, 0.0)
+        pairs, n_names = self.pairs.copy(), len(entities.names)
+        at = np.flatnonzero(touched[pairs["low"]])
+        pairs["links"][at] = _are_rarest(pairs[at], entities)
+        everyday = self.sharers.everyday if self.sharers else np.zeros(n_names)
+        n_links = np.bincount(pairs["name"][pairs["links"]], minlength=n_names)
+        believed = beliefs(n_links, everyday)
+        is_other = believed != padded(self.believed, n_names, 0.0)
+        other = pairs["links"] & is_other[pairs["name"]]
+        nodes = touched | flags(pairs["low"][other], len(touched))
+        after = replace(self, pairs=pairs, believed=believed)
+        links = pairs[pairs["links"] & nodes[pairs["low"]]]
+        edges = after._edges(links, facts, entities)
+        return after, Relinked((SHARES_NAME,), nodes, edges)
 
     def _read(self, change: Change, entities: Entities) -> SharedNames:
         """Return what is known of nodes and names after a change, without what follows
@@ -206,9 +219,9 @@ class SharedNames:
     ) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
         """Return `tells` and `first_word`, looking at names that came to be shared."""
         n = len(entities.names)
-        tells = _padded(self.tells, n, -1)
-        first_word = _padded(self.first_word, n, 0)
-        new = _padded(entities.shared(self.cap), n, False) & (tells < 0)
+        tells = padded(self.tells, n, -1)
+        first_word = padded(self.first_word, n, 0)
+        new = padded(entities.shared(self.cap), n, False) & (tells < 0)
         for name in np.flatnonzero(new).tolist():
             key = entities.names.values[name]
             words = words_of(key)
@@ -227,7 +240,7 @@ class SharedNames:
         titled = max(_TITLED_LEAST, int(_TITLED_BY * n_texts))
         many = min(self.settings.max_bearers, titled)
         can = (self.tells == 1) & ~flags(self.called.codes, n)
-        can &= _padded(entities.shared(self.cap), n, False)
+        can &= padded(entities.shared(self.cap), n, False)
         heads, _ = self._heads(can & (n_said <= many), facts)
         n_heads = np.bincount(heads, minlength=n)
         is_rare = can & (n_said <= few)
@@ -280,7 +293,7 @@ class SharedNames:
                 for one in (were.borne, before.titled, before.called)
             ),
         ]
-        other_use: NDArray[np.bool_] = now.is_word != _padded(old.is_word, n, False)
+        other_use: NDArray[np.bool_] = now.is_word != padded(old.is_word, n, False)
         return flags(np.concatenate(lists), n) | other_use
 
     def _joined(
@@ -345,35 +358,39 @@ class SharedNames:
         return replace(read, sharers=read._sharers(facts, entities))
 
     def _edges(
-        self, touched: NDArray[np.bool_], facts: NodeFacts, entities: Entities
+        self, links: NDArray[np.void], facts: NodeFacts, entities: Entities
     ) -> EdgeTable:
-        """Return the edges whose lower ends are some nodes, ``(n,)``, each with the
-        rarest of the names that make it.
-        """
+        """Return the edges that some pairs make."""
         weights, any_table = self.settings.kind_weights, facts.is_table.any()
         text = weights.get("text", 1.0)
         share = text / max(weights.values(), default=1.0) if any_table else 1.0
-        pairs = self.pairs[touched[self.pairs["low"]]]
-        ranked = entities.rarest_first(np.unique(pairs["name"]))
-        rank = np.zeros(len(entities.names), np.int64)
-        rank[ranked] = np.arange(len(ranked))
-        low, high, name = (pairs[column] for column in ("low", "high", "name"))
-        order = np.lexsort((rank[name], high, low))
-        first = np.diff(low[order], prepend=-1) != 0
-        first |= np.diff(high[order], prepend=-1) != 0
-        low, high, name = (column[order[first]] for column in (low, high, name))
-        spelled = entities.spelling[ranked].tolist()
+        names, name_of_link = np.unique(links["name"], return_inverse=True)
+        spelled = entities.spelling[names].tolist()
         about = [to_json({"name": entities.spellings.values[i]}) for i in spelled]
-        everyday = self.sharers.everyday if self.sharers else np.zeros(0)
         return EdgeTable.build(
             len(facts.file),
-            low,
-            high,
-            np.zeros(len(low), dtype=np.int16),
+            links["low"],
+            links["high"],
+            np.zeros(len(links), dtype=np.int16),
             [SHARES_NAME],
-            self.settings.shared_weight * share * beliefs(name, everyday),
-            properties=Records(TextArray.of(about).take(rank[name])),
+            self.settings.shared_weight * share * self.believed[links["name"]],
+            properties=Records(TextArray.of(about).take(name_of_link)),
         )
+
+
+def _are_rarest(pairs: NDArray[np.void], entities: Entities) -> NDArray[np.bool_]:
+    """Return for names that join texts, among them all that join the same two, which is
+    the rarest of these.
+    """
+    ranked = entities.rarest_first(np.unique(pairs["name"]))
+    rank = np.zeros(len(entities.names), np.int64)
+    rank[ranked] = np.arange(len(ranked))
+    order = np.lexsort((rank[pairs["name"]], pairs["high"], pairs["low"]))
+    first = np.diff(pairs["low"][order], prepend=-1) != 0
+    first |= np.diff(pairs["high"][order], prepend=-1) != 0
+    are_rarest = np.zeros(len(pairs), np.bool_)
+    are_rarest[order[first]] = True
+    return are_rarest
 
 
 def _tells(key: str, facts: NodeFacts, left: int, right: int) -> bool:
@@ -398,9 +415,3 @@ def _lower_words(text: str) -> set[str]:
         if word.islower() or word.isdigit()
         if word.isalnum() or not word.isascii()
     }
-
-
-def _padded(column: NDArray[T], n: int, value: object) -> NDArray[T]:
-    """Return a column by number that is long enough for `n` numbers."""
-    missing = np.full(n - len(column), value, column.dtype)
-    return np.concatenate([column, missing])

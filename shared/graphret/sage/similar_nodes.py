@@ -4,22 +4,101 @@ relations of its own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import numpy as np
 
+from graphret.errors import InvalidInput
 from graphret.sage.neighbors import Side, nearest
 from graphret.sage.settings import SimilaritySettings
 from graphret.sage.similarity import IS_SIMILAR
 from graphret.search.dense import DenseIndex
+from graphret.search.fields import NodeText
 from graphret.stores.base import GraphStore, require_names
-from graphret.types import Edge
+from graphret.types import Edge, Node
 
 #: The property of such an edge, by which it is told from those of a `SageGraph` in the
 #: same store.
 COSINE = "cosine"
 
+#: The shortest text that is rich, in characters.
+MIN_CHARACTERS = 100
+
 _EDGES = 10_000  # are written at once
+
+
+@dataclass(frozen=True, slots=True)
+class RichNodes:
+    """The nodes of a graph whose text is rich enough to be compared.
+
+    Parameters
+    ----------
+    nodes
+        They, by id.
+    borne, rich
+        By label, how many nodes were read that bear it, and how many of them are rich.
+    """
+
+    nodes: list[Node]
+    borne: dict[str, int]
+    rich: dict[str, int]
+
+    def candidates(self, settings: SimilaritySettings = SimilaritySettings()) -> int:
+        """Return how many pairs are candidates for an edge at most; neighbours of each
+        other are one pair.
+        """
+        n = len(self.nodes)
+        return min(n * settings.neighbors, n * (n - 1) // 2)
+
+    def edges(self, settings: SimilaritySettings = SimilaritySettings()) -> int:
+        """Return about how many edges come of so many candidates at most."""
+        return round(self.candidates(settings) * (100 - settings.percentile) / 100)
+
+
+def rich_nodes(
+    store: GraphStore,
+    text: NodeText = NodeText(),
+    *,
+    labels: Collection[str] | None = None,
+    min_characters: int = MIN_CHARACTERS,
+) -> RichNodes:
+    """Return the nodes that `link_similar` compares, without embedding anything.
+
+    Parameters
+    ----------
+    store
+        The graph.
+    text
+        How nodes become text: which properties are read, for instance.
+    labels
+        Only nodes that bear one of these labels.
+    min_characters
+        Only nodes with at least as long a text.
+
+    Raises
+    ------
+    InvalidInput
+        When no node bears one of the labels; the message names it.
+    """
+    chosen = require_names("labels", labels)
+    text = text.bound(store)
+    nodes: list[Node] = []
+    borne: Counter[str] = Counter()
+    rich: Counter[str] = Counter()
+    for block in store.nodes(labels=chosen):
+        for node, said in zip(block, text.all_texts(block), strict=True):
+            borne.update(node.labels)
+            if len(said) >= min_characters:
+                rich.update(node.labels)
+                nodes.append(node)
+    for label in chosen or ():
+        if label not in borne:
+            known = ", ".join(sorted(store.schema().labels)) or "there are none"
+            raise InvalidInput(f"labels: no node is a {label!r}; labels are: {known}")
+    counts = dict(sorted(borne.items()))
+    return RichNodes(nodes, counts, {label: rich[label] for label in counts})
 
 
 def link_similar(
@@ -27,7 +106,7 @@ def link_similar(
     index: DenseIndex,
     *,
     labels: Collection[str] | None = None,
-    min_characters: int = 100,
+    min_characters: int = MIN_CHARACTERS,
     settings: SimilaritySettings = SimilaritySettings(),
 ) -> int:
     """Write `IS_SIMILAR` edges between similar nodes into a store, beside its own

@@ -225,10 +225,11 @@ class SimilarityIndex:
         again: NDArray[np.int64],
     ) -> Neighbors:
         """Return with whom nodes share entities, looking it up for some again."""
-        own, other = moved[before.own], moved[before.other]
-        stay = np.flatnonzero(own >= 0)
-        stay = stay[~flags(again, len(self.nodes))[own[stay]]]
-        kept = Neighbors(own[stay], other[stay], before.similarity[stay])
+        own = moved[before.own]
+        goes = np.append(flags(again, len(self.nodes)), True)  # -1 too
+        stay = np.flatnonzero(~goes[own])
+        other = moved[before.other[stay]]
+        kept = Neighbors(own[stay], other, before.similarity[stay])
         found = overlapping(
             self.entities.bearers(self.settings.entity_cap, again),
             self.role,
@@ -362,6 +363,8 @@ class SimilarityIndex:
             group.values, self.thresholds.get(group.kind, {}), self.settings.logic
         )
         kept = np.flatnonzero(weight)
+        if not len(kept):
+            return EdgeTable.empty(len(self.nodes))
         low, high = group.low[kept], group.high[kept]
         ends = np.union1d(low, high)
         entities = self.entities.bearers(self.settings.entity_cap, ends)

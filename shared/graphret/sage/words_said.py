@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,8 +92,7 @@ class WordsSaid:
         codes = self.vocabulary.find(words)
         nodes, which = self._with(codes)
         nodes, which = nodes[among[nodes]], which[among[nodes]]
-        order = np.argsort(which, kind="stable")
-        said_by = np.split(nodes[order], row_starts(which, len(codes))[1:-1])
+        said_by = np.split(nodes, row_starts(which, len(codes))[1:-1])
         nodes_by_word = {
             self.vocabulary.values[code]: said
             for code, said in zip(codes.tolist(), said_by, strict=False)
@@ -107,7 +107,7 @@ class WordsSaid:
 
     def _with(
         self, codes: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    ) -> tuple[NDArray[np.signedinteger[Any]], NDArray[np.int64]]:
         """Return every node that says some words, as often as it does, and which."""
         return self.postings.occurrences(codes, self.said.lists)
 

@@ -80,24 +80,22 @@ class TrainedFields:
         shares = (powers / powers.sum()).tolist()
         return dict(zip(self.scorers, shares, strict=True))
 
-    def opened_encoder(self, given: Any = None) -> Encoder:
-        """Return the encoder it was trained with: the one that is given, or else opened
-        from where it was.
-
-        An `InvalidInput` says that it is another one, or has to be given.
+    def opened_encoder(self, encoder: Any = None) -> Encoder:
+        """Return the encoder that the fields were trained with, opened from `source`
+        unless it is passed; raises `InvalidInput` for another one, and for none.
         """
-        encoder = as_encoder(self.source if given is None else given)
-        if encoder is None:
+        model = as_encoder(self.source if encoder is None else encoder)
+        if model is None:
             raise InvalidInput(
                 f"encoder: the fields were trained with {self.encoder!r}, which has to"
-                " be given"
+                " be passed"
             )
-        if encoder.name != self.encoder:
+        if model.name != self.encoder:
             raise InvalidInput(
                 f"encoder: the fields were trained with {self.encoder!r}, not with"
-                f" {encoder.name!r}"
+                f" {model.name!r}"
             )
-        return encoder
+        return model
 
     def save(self, folder: str | Path) -> None:
         """Write it to a folder, for `load`, beside an encoder that was trained too."""
@@ -199,7 +197,8 @@ class AdaptiveFieldIndex(CombinedIndex):
 
     @property
     def _dense_members(self) -> list[DenseIndex]:
-        return [one for one in self.members.values() if isinstance(one, DenseIndex)]
+        parts = [member.dense_part() for member in self.members.values()]
+        return [part for part in parts if part is not None]
 
     def shares(self, query: str) -> dict[str, float]:
         return self.trained.shares(self._dense_members[0].query_vector(query))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,7 +50,8 @@ class Postings:
         by_list = sp.csr_array((ones, codes, starts), shape=(n_lists, width))
         by_code = by_list.tocsc()
         now = np.arange(n_lists, dtype=np.int32)
-        return cls(by_code.indptr, by_code.indices, now, np.zeros(0, np.int64))
+        owners = by_code.indices.astype(np.int32)
+        return cls(by_code.indptr, owners, now, np.zeros(0, np.int64))
 
     def changed(self, splice: Splice) -> Postings | None:
         """Return the postings when the lists were put in a new order, and others among
@@ -73,22 +74,35 @@ class Postings:
 
     def occurrences(
         self, codes: NDArray[np.int64], lists: Lists
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    ) -> tuple[NDArray[np.signedinteger[Any]], NDArray[np.int64]]:
         """Return every occurrence of some distinct codes in the lists as they are now:
-        the list, and which of the codes it is.
+        the list, and which of the codes it is, ascending.
         """
-        indexed = codes[codes + 1 < len(self.starts)]
-        at = ranges(self.starts, indexed)
-        place = np.full(int(codes.max(initial=-1)) + 2, -1, dtype=np.int32)
-        place[codes] = np.arange(len(codes))
-        n_each = self.starts[indexed + 1] - self.starts[indexed]
-        owners, which = self.now[self.owners[at]], np.repeat(place[indexed], n_each)
-        starts, held = lists
-        lengths = starts[self.later + 1] - starts[self.later]
-        later_codes = held[ranges(starts, self.later)]
-        later_which = place[np.minimum(later_codes, len(place) - 1)]
-        later_owners = np.repeat(self.later, lengths)
+        indexed = np.flatnonzero(codes + 1 < len(self.starts))
+        at = codes[indexed]
+        owners = self.now[self.owners[ranges(self.starts, at)]]
+        which = np.repeat(indexed, self.starts[at + 1] - self.starts[at])
+        if (owners < 0).any():
+            owners, which = owners[owners >= 0], which[owners >= 0]
+        if not len(self.later) or not len(codes):
+            return owners, which
+        later_owners, later_which = self._in_later(codes, lists)
         owners = np.concatenate([owners, later_owners])
         which = np.concatenate([which, later_which])
-        there = (owners >= 0) & (which >= 0)
-        return owners[there], which[there]
+        order = np.argsort(which, kind="stable")  # soon done, as it is two runs
+        return owners[order], which[order]
+
+    def _in_later(
+        self, codes: NDArray[np.int64], lists: Lists
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the occurrences of some codes in the lists that came since."""
+        starts, held = lists
+        owners = np.repeat(self.later, starts[self.later + 1] - starts[self.later])
+        said = held[ranges(starts, self.later)]
+        order = np.argsort(codes)
+        at = np.minimum(np.searchsorted(codes, said, sorter=order), len(codes) - 1)
+        which = order[at]
+        there = codes[which] == said
+        owners, which = owners[there], which[there]
+        by_code = np.argsort(which, kind="stable")
+        return owners[by_code], which[by_code]

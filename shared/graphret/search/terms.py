@@ -137,8 +137,13 @@ class FieldTerms:
             if name not in self._postings:
                 self._postings[name] = Postings.of(said)
             owners, terms = self._postings[name].occurrences(chosen, said)
-            order = np.argsort(owners, kind="stable")
-            fields[name] = row_starts(owners, len(said[0]) - 1), terms[order]
+            ones = np.ones(len(owners), np.int8)
+            by_term = sp.csc_array(
+                (ones, owners, row_starts(terms, len(chosen))),
+                shape=(len(said[0]) - 1, len(chosen)),
+            )
+            by_owner = by_term.tocsr()
+            fields[name] = by_owner.indptr, by_owner.indices
         return FieldTerms(range(len(chosen)), fields, self.row_indptr)
 
     def followed(

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from graphret.cypher import CypherReport, check, edits, run_checked
 from graphret.cypher.semantics.walk import aggregates
-from graphret.cypher.translation import bearers_of, with_all_bearers
+from graphret.cypher.translation import label_tables_of, with_all_tables
 from graphret.cypher.tree import variable_name, walk
 from graphret.errors import GraphretError, QueryRefused
 from graphret.rows import row_node
@@ -191,13 +191,13 @@ def _columns(query: RepairedQuery) -> Columns:
     return Columns(places, query.owner)
 
 
-def _with_all_bearers(query: RepairedQuery, context: StepContext) -> RepairedQuery:
+def _with_all_tables(query: RepairedQuery, context: StepContext) -> RepairedQuery:
     """Return a query whose labels find every node, even where labels are tables."""
 
     def checked(text: str) -> CypherReport:
         return check(text, context.schema, dialect=query.report.dialect)
 
-    spread = with_all_bearers(query.report, bearers_of(context.store), checked)
+    spread = with_all_tables(query.report, label_tables_of(context.store), checked)
     notes = tuple(dict.fromkeys((*query.notes, *spread.notes)))
     return replace(query, report=spread.report, notes=notes)
 
@@ -205,7 +205,7 @@ def _with_all_bearers(query: RepairedQuery, context: StepContext) -> RepairedQue
 def _run(
     query: RepairedQuery, context: StepContext, ids: Mapping[str, Sequence[str]]
 ) -> QueryResult:
-    query = _with_all_bearers(query, context)
+    query = _with_all_tables(query, context)
     if not query.report.ok:
         errors = "; ".join(map(str, query.report.errors))
         raise QueryRefused(f"the query was refused: {errors}", query.report)

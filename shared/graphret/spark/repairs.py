@@ -89,16 +89,20 @@ def repair(
         return check(query, schema, dialect=report.dialect)
 
     translated = translate(report, checked, schema)
-    report, notes = translated.report, [*translated.notes]
+    report, notes, doubts = translated.report, [*translated.notes], list[str]()
     for _ in range(_ROUNDS):
         changed = _apply(report, _by_schema(report, doubtful))
         if changed is None:
             break
-        notes += _repaired(report.findings if doubtful else report.errors)
+        findings = report.findings if doubtful else report.errors
+        notes += _repaired(findings)
+        doubts += _doubts(findings, changed)
         report = checked(changed)
     translated = translate(report, checked, schema)  # a new name may need backticks
     report, notes = translated.report, [*notes, *translated.notes]
-    query = RepairedQuery(report, {}, tuple(dict.fromkeys(notes)))
+    query = RepairedQuery(
+        report, {}, tuple(dict.fromkeys(notes)), doubts=tuple(dict.fromkeys(doubts))
+    )
     return _completed(query, checked, rows) if report.ok else query
 
 
@@ -109,6 +113,14 @@ def _repaired(findings: Iterable[Finding]) -> Iterator[str]:
             yield finding.message
         elif finding.kind == codes.UNBOUNDED_PATH:
             yield f"a path of any length was bound to {_MOST_HOPS} relations"
+
+
+def _doubts(findings: Iterable[Finding], changed: str) -> Iterator[str]:
+    """What a repair may have changed in the question: the relation that is followed."""
+    for finding in findings:
+        relation = next(iter(finding.suggestions), "")
+        if finding.kind == codes.WRONG_ENDS and relation and relation in changed:
+            yield f"{finding.message}: {relation} was followed instead"
 
 
 def _completed(query: RepairedQuery, checked: Recheck, rows: int) -> RepairedQuery:

@@ -99,8 +99,8 @@ class Spark(Retriever):
 
     Examples
     --------
-    >>> spark = Spark(OpenAIChat("gpt-4o-mini"), store, BM25Index.of_store(store))  #
-    doctest: +SKIP
+    >>> model = OpenAIChat("gpt-4o-mini")  # doctest: +SKIP
+    >>> spark = Spark(model, store, BM25Index.of_store(store))  # doctest: +SKIP
     >>> spark.retrieve("papers of 2019 by authors from Ulm").hits  # doctest: +SKIP
     """
 

@@ -131,8 +131,8 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelBearers:
-    """A label, and the tables whose nodes may have it, by their names in queries.
+class LabelTables:
+    """A label and the tables whose nodes may have it, by their names in queries.
 
     It is for databases in which labels are tables.
     """

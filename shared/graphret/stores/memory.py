@@ -49,9 +49,7 @@ class Graph:
     edges: EdgeTable
 
     def induced(self, where: WhereLike) -> Graph:
-        """Return the graph of the nodes that satisfy `where` and the edges
-        among them.
-        """
+        """Return the graph of the nodes that satisfy `where`, and of their edges."""
         restricted = self.nodes.restricted(Where.parse(where))
         return (
             self
@@ -76,8 +74,7 @@ def fetch_graph(store: GraphStore, ids: Iterable[str], edges: Iterable[Edge]) ->
 
 
 class MemoryStore(AttachedIndexes, GraphStore):
-    """A `GraphStore` in the memory of this process; a saved one is opened by memory
-    map.
+    """A `GraphStore` in the memory of this process; a saved one is memory-mapped.
 
     Reads see one state of the graph. What is upserted is checked and waits; the next
     read of anything but nodes by their ids puts it into the columns of the graph, which
@@ -104,9 +101,7 @@ class MemoryStore(AttachedIndexes, GraphStore):
         return len(graph.nodes), len(graph.edges)
 
     def schema(self) -> GraphSchema:
-        """Return labels and triples with their counts, and properties; see
-        `graph_schema`.
-        """
+        """Return labels, triples and properties, as `graph_schema` describes them."""
         graph, known = self.graph, self._schema
         if known is None or known[0] is not graph:
             self._schema = known = graph, graph_schema(graph.nodes, graph.edges)
@@ -188,8 +183,9 @@ class MemoryStore(AttachedIndexes, GraphStore):
         )  # one between two of the nodes came twice
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Add nodes and edges, or replace those of the same identity; an edge's ends
-        must exist.
+        """Add nodes and edges, or replace those with the same identity.
+
+        Both ends of an edge must exist.
         """
         self._require_writable()
         listed, fresh_edges = list(nodes), list(edges)
@@ -206,9 +202,7 @@ class MemoryStore(AttachedIndexes, GraphStore):
                 self._put_in()
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Take nodes away, and every edge that touches them; unknown ids are
-        ignored.
-        """
+        """Delete nodes and every edge that touches them; unknown ids are ignored."""
         self._require_writable()
         with self._writing:
             nodes, listed = self.graph.nodes, require_ids(ids)
@@ -220,9 +214,7 @@ class MemoryStore(AttachedIndexes, GraphStore):
                 )
 
     def delete_edges(self, edges: Iterable[Edge]) -> None:
-        """Take edges away, known by source, relation, target and rows; those that are
-        not here are ignored.
-        """
+        """Delete edges by source, relation, target and rows; ignore unknown ones."""
         self._require_writable()
         listed = list(edges)
         with self._writing:
@@ -243,9 +235,7 @@ class MemoryStore(AttachedIndexes, GraphStore):
     def nodes(
         self, labels: Collection[str] | None = None, where: WhereLike = None
     ) -> Iterator[list[Node]]:
-        """Go through all nodes, or those that bear one of `labels` and satisfy `where`,
-        in blocks, by id.
-        """
+        """Yield blocks of nodes by id, optionally with some labels or a condition."""
         nodes = self.graph.nodes
         mask = nodes.mask(Where.parse(where), require_names("labels", labels))
         positions = np.arange(len(nodes)) if mask is None else np.flatnonzero(mask)
@@ -254,9 +244,7 @@ class MemoryStore(AttachedIndexes, GraphStore):
         )
 
     def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
-        """Go through all edges, or those of some relations, in blocks, each
-        edge once.
-        """
+        """Yield blocks of edges, optionally of some relations, each edge once."""
         graph = self.graph
         mask = graph.edges.relation_mask(require_names("relations", relations))
         positions = (
@@ -270,8 +258,9 @@ class MemoryStore(AttachedIndexes, GraphStore):
         )
 
     def view(self, where: WhereLike) -> MemoryStore:
-        """Return a store of only the nodes that now satisfy `where` and the edges among
-        them; it cannot be changed.
+        """Return a read-only store of the nodes that satisfy `where` now.
+
+        It has the edges among them.
         """
         view = MemoryStore(self.graph.induced(where))
         view._is_view = True
@@ -349,13 +338,13 @@ def graph_schema(nodes: NodeTable, edges: EdgeTable) -> GraphSchema:
             times=times,
         )
         relations_in_part.update([relation] if n > len(at) else [])
-    borne_by = dict(nodes.label_counts())
+    label_counts = dict(nodes.label_counts())
     return builder.build(
-        borne_by,
+        label_counts,
         _triples(nodes, edges),
         sampled_properties=labels_in_part,
         sampled_relation_properties=relations_in_part,
-        columns=dict.fromkeys(borne_by, _NODE_FIELDS),
+        columns=dict.fromkeys(label_counts, _NODE_FIELDS),
         relation_columns=dict.fromkeys(edges.relations, _EDGE_FIELDS),
     )
 
@@ -363,9 +352,7 @@ def graph_schema(nodes: NodeTable, edges: EdgeTable) -> GraphSchema:
 def _samples(
     codes: NDArray[np.int32], n_codes: int
 ) -> Iterator[tuple[int, NDArray[np.int64], int]]:
-    """Go through the codes that there are, each with positions that have it, evenly
-    spread, and how many have it.
-    """
+    """Yield each code with positions that have it, evenly spread, and its count."""
     most = min(SAMPLE, max(1, READ // max(1, n_codes)))
     order = np.argsort(codes, kind="stable")
     counts = np.bincount(codes, minlength=n_codes)
@@ -377,9 +364,7 @@ def _samples(
 
 
 def _triples(nodes: NodeTable, edges: EdgeTable) -> dict[tuple[str, str, str], int]:
-    """Count the edges by a label of their source, or an empty one, their relation and a
-    label of their target.
-    """
+    """Count edges by source label (or ""), relation and target label."""
     shape = len(nodes.label_sets), len(edges.relations), len(nodes.label_sets)
     kinds = (
         nodes.labels[edges.source].astype(np.int64) * shape[1] + edges.relation

@@ -29,8 +29,7 @@ class Waiting:
         return bool(self.nodes or self.edges)
 
     def add(self, graph: NodeTable, nodes: list[Node], edges: Iterable[Edge]) -> None:
-        """Lay aside nodes and edges that are upserted into a graph, given by its
-        nodes.
+        """Lay aside nodes and edges that are upserted into a graph of given nodes.
 
         An `InvalidInput` names one that is malformed, or an edge whose source or target
         is neither there nor here; nothing is laid aside then.

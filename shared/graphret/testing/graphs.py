@@ -1,12 +1,11 @@
-"""Graphs, values, names and conditions on which stores are tried, and what a store must
-say of a graph.
-"""
+"""Graphs, values, names and conditions to test stores with, and what to expect."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -106,8 +105,9 @@ CONDITIONS: list[dict[str, Any]] = [
 def random_graph(
     seed: int, n_nodes: int = 40, n_edges: int = 160
 ) -> tuple[list[Node], list[Edge]]:
-    """Return nodes with properties of every kind, and edges with loops, parallels and
-    equal weights.
+    """Return nodes with all kinds of properties, and edges with loops and parallels.
+
+    Some edges have equal weights.
     """
     rng = random.Random(seed)
     nodes = []
@@ -148,6 +148,27 @@ def random_graph(
     return nodes, list(edges.values())
 
 
+def two_tenants() -> tuple[
+    tuple[list[Node], list[Edge]], tuple[list[Node], list[Edge]]
+]:
+    """Return a graph of the tenant ``y`` by id, and one of ``x`` linked to it."""
+    nodes, edges = random_graph(3)
+    nodes = sorted(
+        (replace(n, properties={**n.properties, "tenant": "y"}) for n in nodes),
+        key=lambda node: node.id,
+    )
+    secret_nodes = [
+        Node(f"secret-{i}", ("Secret",), "hush", "hush", {"tenant": "x", "hidden": i})
+        for i in range(5)
+    ]
+    secret_edges = [
+        Edge(nodes[i].id, "GUARDS", node.id, 9.0, {"code": i})
+        for i, node in enumerate(secret_nodes)
+    ]
+    secret_edges.append(Edge("secret-0", "LIKES", nodes[0].id, 9.0))
+    return (nodes, edges), (secret_nodes, secret_edges)
+
+
 #: The place of an edge in the order that stores keep.
 edge_key = attrgetter("identity")
 
@@ -163,9 +184,7 @@ def expected_neighbors(
     direction: str = "both",
     limit: int | None = None,
 ) -> list[Edge]:
-    """Say what `GraphStore.neighbors` must return, from the words of its contract, one
-    edge at a time.
-    """
+    """Return what `GraphStore.neighbors` must: the contract's words, edge by edge."""
     by_id, condition = {node.id: node for node in nodes}, Where.parse(where)
 
     def fits(node_id: str) -> bool:
@@ -193,9 +212,7 @@ def expected_neighbors(
 def check_schema(
     schema: GraphSchema, nodes: Sequence[Node], edges: Sequence[Edge]
 ) -> None:
-    """Hold a schema against the graph: what it does not say was read in part is whole,
-    and nothing is made up.
-    """
+    """Check a schema against the graph: complete unless it says so, nothing made up."""
     counted = Counter(label for node in nodes for label in set(node.labels))
     under = {node.id: (*set(node.labels),) or ("",) for node in nodes}
     triples = Counter(

@@ -1,5 +1,6 @@
-"""The contract of text indexes as tests: derive from the suite, say how an index is
-made, and let pytest run it.
+"""The contract of text indexes as tests.
+
+Derive from the suite, say how an index is made, and let pytest run it.
 
 .. code-block:: python
 
@@ -109,8 +110,9 @@ class TextIndexSuite:
     def assert_alike(
         self, first: TextIndex, second: TextIndex, query: str, **filters: Any
     ) -> None:
-        """Two indexes of the same nodes find the same, with the same scores if their
-        statistics are exact.
+        """Check that two indexes of the same nodes give the same hits.
+
+        Their scores are the same if their statistics are exact.
         """
         results = (index.search(query, 999, **filters) for index in (first, second))
         scores, expected = (

@@ -31,8 +31,9 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """How one request is answered, as the functions below make it: by a message, or by
-    a `body` as it is.
+    """How one request is answered: by a message, or by a `body` as it is.
+
+    The functions below create one.
     """
 
     content: str | None = None
@@ -76,9 +77,7 @@ def json_text(value: Any) -> Behaviour:
 
 
 def tool_calls(*calls: tuple[str, Mapping[str, Any] | str]) -> Behaviour:
-    """A reply of tool calls; arguments that are a string are sent as they are, valid or
-    not.
-    """
+    """A reply of tool calls; arguments given as a string are sent unchanged."""
     raw = tuple(
         (name, arguments if isinstance(arguments, str) else json.dumps(dict(arguments)))
         for name, arguments in calls
@@ -93,9 +92,7 @@ def status(
     retry_after: float | None = None,
     param: str | None = None,
 ) -> Behaviour:
-    """An error, such as 429 with ``Retry-After`` in seconds, that complains of the
-    field `param`.
-    """
+    """An error, such as 429 with ``Retry-After`` in seconds, about a field."""
     error = {"message": message or f"scripted error {code}", "param": param}
     headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
     return Behaviour(
@@ -189,8 +186,9 @@ class OpenAIServer(ThreadingHTTPServer):
 
 
 def _problem(request: Request) -> str | None:
-    """What the real API would refuse: no messages, calls with names that no tool can
-    have, calls and answers apart.
+    """What the real API would refuse.
+
+    No messages, impossible names of tools, or calls and results that do not match.
     """
     open_calls: set[str] = set()
     for message in request.messages:
@@ -260,9 +258,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _completion(behaviour: Behaviour, request: Request) -> bytes:
-    """A reply as one object, or as a stream of its message, its end and what it cost,
-    in words for tokens.
-    """
+    """A reply as one object or a stream, with its usage in words instead of tokens."""
     message: dict[str, Any] = {"role": "assistant", "content": behaviour.content}
     if behaviour.calls:
         message["tool_calls"] = [

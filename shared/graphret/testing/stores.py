@@ -1,5 +1,6 @@
-"""The contract of graph stores as tests: derive from a suite, give it an empty store,
-and let pytest run it.
+"""The contract of graph stores as tests.
+
+Derive from a suite, give it an empty store, and let pytest run it.
 
 .. code-block:: python
 
@@ -36,6 +37,7 @@ from graphret.testing.graphs import (
     edge_key,
     expected_neighbors,
     random_graph,
+    two_tenants,
 )
 from graphret.types import Edge, Node
 from graphret.where import Where
@@ -169,62 +171,54 @@ class GraphStoreSuite:
             Node("b", ("A", "B")),
         ]  # labels keep their order
 
-    def test_what_is_malformed_is_refused_by_name_and_nothing_written(
+    def test_malformed_nodes_and_edges_are_refused_and_nothing_written(
         self, filled: GraphStore
     ) -> None:
         untyped_node: Any = Node
         untyped_edge: Any = Edge
-        wrong: list[Any] = [
+        malformed: list[Any] = [
             Node(""),
             untyped_node(7),
             untyped_node("x", "Label"),
             untyped_node("x", name=None),
             untyped_node("x", properties=[1]),
-        ]
-        wrong += [
             Edge("x", "", "x"),
             untyped_edge(7, "R", "x"),
             Edge("x", "R", "nobody"),
             Edge("x", "R", "x", float("nan")),
-        ]
-        wrong += [
             Node("fine", name="the same id twice"),
             Edge("x", "R", "x", 1.0, {"source_row": -1}),
         ]
-        wrong += [
-            item
-            for properties in NO_JSON
-            for item in (
-                Node("x", properties=properties),
-                Edge("x", "R", "x", 1.0, properties),
-            )
-        ]
-        for item in wrong:
+        for properties in NO_JSON:
+            malformed.append(Node("x", properties=properties))
+            malformed.append(Edge("x", "R", "x", 1.0, properties))
+        for item in malformed:
             nodes, edges = (
                 ([item], []) if isinstance(item, Node) else ([Node("x")], [item])
             )
             with pytest.raises(InvalidInput, match=r"(?s)node|edge"):
                 filled.upsert([Node("fine"), *nodes], edges)
-        for ids in (
-            "ada",
-            ["ada", 7],
-            None,
-        ):  # the letters of a bare string are ids too
-            for call in (filled.get, filled.neighbors, filled.delete):
+        assert filled.count() == (len(NODES), len(EDGES))
+        assert filled.get(["fine"]) == [None]
+
+    def test_malformed_ids_and_options_are_refused_by_name(
+        self, filled: GraphStore
+    ) -> None:
+        untyped: Any = filled
+        # the letters of a bare string are ids too
+        for ids in ("ada", ["ada", 7], None):
+            for method in (untyped.get, untyped.neighbors, untyped.delete):
                 with pytest.raises(InvalidInput, match="ids"):
-                    call(ids)  # type: ignore[arg-type]
-        for options in (
-            {"direction": "up"},
-            {"limit": 0},
-            {"relations": "KNEW"},
-            {"labels": "Person"},
+                    method(ids)
+        for option, value in (
+            ("direction", "up"),
+            ("limit", 0),
+            ("relations", "KNEW"),
+            ("labels", "Person"),
         ):
-            with pytest.raises(InvalidInput, match=next(iter(options))):
-                filled.neighbors(["ada"], **options)
-        assert (filled.count(), filled.get(["fine"])) == (
-            (len(NODES), len(EDGES)),
-            [None],
-        )
+            with pytest.raises(InvalidInput, match=option):
+                untyped.neighbors(["ada"], **{option: value})
+        assert filled.count() == (len(NODES), len(EDGES))
 
     def test_many_changes_equal_one_build(self, store: GraphStore) -> None:
         nodes, edges = random_graph(7, 30, 60)
@@ -262,9 +256,7 @@ class GraphStoreSuite:
         assert all_edges(store) == sorted(kept_edges, key=edge_key)
 
     def test_values_come_back_as_they_were(self, store: GraphStore) -> None:
-        """Each under a name of its own, since a database may have one type for
-        a name.
-        """
+        """Each has its own property, since a database may have one type for each."""
         nodes = [
             Node(name, ("Thing",), name, "", {f"value {i}": VALUES[name]})
             for i, name in enumerate(VALUES)
@@ -279,9 +271,7 @@ class GraphStoreSuite:
         assert all_edges(store) == sorted(edges, key=edge_key)
 
     def test_null_is_no_value(self, store: GraphStore) -> None:
-        """A condition takes it for absent, a schema does not see it, and a database may
-        leave it out.
-        """
+        """It counts as absent in conditions and schemas, and a database may drop it."""
         a, c = (
             Node("a", ("Thing",), properties={"x": None, "y": 1}),
             Node("c", ("Thing",), properties={"x": 3}),
@@ -313,10 +303,9 @@ class GraphStoreSuite:
         else:
             assert store.get(["deep"]) == [node]
 
-    def test_hostile_names_are_only_names(self, store: GraphStore) -> None:
-        """As id, name, text and value they are kept; as label, relation or property
-        kept or refused, never obeyed.
-        """
+    def test_hostile_ids_names_texts_and_values_are_kept(
+        self, store: GraphStore
+    ) -> None:
         canary = Node("canary", ("Canary",))
         data = [
             Node(name, ("Thing",), name, name, {"value": name, "list": [name]})
@@ -326,20 +315,20 @@ class GraphStoreSuite:
         store.upsert([canary, *data], sees)
         assert store.get([*HOSTILE, "canary"]) == [*data, canary]
         assert all_edges(store) == sorted(sees, key=edge_key)
-        for node in data:
-            assert all_nodes(
-                store, where={"name": node.name, "list": {"$contains": node.name}}
-            ) == [node]
-            assert [
-                e.target
-                for e in store.neighbors(["canary"], where={"value": node.name})
-            ] == [node.id]
-        assert (
-            store.neighbors(["canary"], relations=HOSTILE)
-            == store.neighbors(["canary"], labels=HOSTILE)
-            == []
-        )
+        for node, edge in zip(data, sees, strict=True):
+            condition = {"name": node.name, "list": {"$contains": node.name}}
+            assert all_nodes(store, where=condition) == [node]
+            assert store.neighbors(["canary"], where={"value": node.name}) == [edge]
+        assert store.neighbors(["canary"], relations=HOSTILE) == []
+        assert store.neighbors(["canary"], labels=HOSTILE) == []
         store.delete(HOSTILE)
+        assert all_nodes(store) == [canary]
+
+    def test_hostile_labels_relations_and_properties_are_kept_or_refused(
+        self, store: GraphStore
+    ) -> None:
+        canary = Node("canary", ("Canary",))
+        store.upsert([canary])
         nodes, edges = [], []
         for i, name in enumerate(HOSTILE):
             node = Node(f"odd-{i:02}", (name,), properties={name: i})
@@ -351,45 +340,25 @@ class GraphStoreSuite:
         assert all_nodes(store) == [canary, *nodes]
         assert all_edges(store) == edges
         schema = store.schema()
-        for part in (
-            slice(0, None, 2),
-            slice(1, None, 2),
-        ):  # so that a name that finds what bears another is seen
-            names = [edge.relation for edge in edges[part]]
+        # two halves, so that a name that also finds another's nodes is noticed
+        for half in (slice(0, None, 2), slice(1, None, 2)):
+            names = [edge.relation for edge in edges[half]]
             values = {
                 "$or": [
                     {f"properties.{name}": value}
-                    for n in nodes[part]
-                    for name, value in n.properties.items()
+                    for node in nodes[half]
+                    for name, value in node.properties.items()
                 ]
             }
-            assert store.neighbors(["canary"], relations=names) == edges[part]
-            assert all_nodes(store, labels=names, where=values) == nodes[part]
-        assert all(
-            (schema.labels[n], schema.relations[n, n, "Canary"]) == (1, 1)
-            for n in (e.relation for e in edges)
-        )
+            assert store.neighbors(["canary"], relations=names) == edges[half]
+            assert all_nodes(store, labels=names, where=values) == nodes[half]
+            for name in names:
+                assert schema.labels[name] == 1
+                assert schema.relations[name, name, "Canary"] == 1
 
     def test_a_view_leaks_nothing(self, store: GraphStore) -> None:
-        nodes, edges = random_graph(3)
-        secret = [
-            Node(
-                f"secret-{i}", ("Secret",), "hush", "hush", {"tenant": "x", "hidden": i}
-            )
-            for i in range(5)
-        ]
-        nodes = sorted(
-            (replace(n, properties={**n.properties, "tenant": "y"}) for n in nodes),
-            key=lambda n: n.id,
-        )
-        into = [
-            Edge(nodes[i].id, "GUARDS", node.id, 9.0, {"code": i})
-            for i, node in enumerate(secret)
-        ]
-        store.upsert(
-            [*nodes, *secret],
-            [*edges, *into, Edge("secret-0", "LIKES", nodes[0].id, 9.0)],
-        )
+        (nodes, edges), (secret_nodes, secret_edges) = two_tenants()
+        store.upsert([*nodes, *secret_nodes], [*edges, *secret_edges])
         view = store.view({"tenant": "y"})
         assert view.count() == (len(nodes), len(edges))
         assert view.get(["secret-0", nodes[0].id]) == [None, nodes[0]]
@@ -397,17 +366,11 @@ class GraphStoreSuite:
             nodes,
             sorted(edges, key=edge_key),
         )
-        assert (
-            all_nodes(view, where={"tenant": "x"})
-            == all_nodes(view, labels=["Secret"])
-            == []
-        )
-        assert (
-            all_edges(view, relations=["GUARDS"])
-            == view.neighbors(["secret-0"], direction="in")
-            == []
-        )
-        everyone = [node.id for node in (*nodes, *secret)]
+        assert all_nodes(view, where={"tenant": "x"}) == []
+        assert all_nodes(view, labels=["Secret"]) == []
+        assert all_edges(view, relations=["GUARDS"]) == []
+        assert view.neighbors(["secret-0"], direction="in") == []
+        everyone = [node.id for node in (*nodes, *secret_nodes)]
         for limit in (None, 1):
             assert view.neighbors(everyone, limit=limit) == expected_neighbors(
                 nodes, edges, everyone, limit=limit

@@ -5,14 +5,13 @@ scored over fields as `AdaptiveFieldIndex` does.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphret.search.dense import DenseIndex
-from graphret.search.fields import NodeText
 from graphret.search.hybrid import FieldIndex
 from graphret.training.objectives import Row
 
@@ -51,8 +50,8 @@ def learned_scales(model: Any) -> NDArray[np.float32]:
     normalized = model["normalized"]
     variance = normalized.running_var
     scales = normalized.weight / (variance + normalized.eps).sqrt()
-    told = variance > _LEAST_VARIANCE
-    return np.asarray((scales * told).detach().cpu().numpy(), dtype=np.float32)
+    informative = variance > _LEAST_VARIANCE
+    return np.asarray((scales * informative).detach().cpu().numpy(), dtype=np.float32)
 
 
 class InBatchContrast:
@@ -67,7 +66,7 @@ class InBatchContrast:
     index
         The fields, indexed; of an encoder that is trained, only the words count.
     fields
-        What each field reads.
+        Their names.
     negatives
         Wrong nodes of its own that each question gets.
     temperature
@@ -81,12 +80,12 @@ class InBatchContrast:
     def __init__(
         self,
         index: FieldIndex,
-        fields: Mapping[str, NodeText],
+        fields: Collection[str],
         negatives: int,
         temperature: float,
         encoder: Any = None,
     ) -> None:
-        self.index, self.fields = index, fields
+        self.index, self.fields = index, list(fields)
         self.negatives, self.temperature = negatives, temperature
         self.encoder = encoder
 
@@ -102,8 +101,8 @@ class InBatchContrast:
         ]
 
     def batch(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """Return the right nodes of all rows, then the wrong ones, as scores or, where
-        an encoder is trained, as texts.
+        """Return the right nodes of all rows, then the wrong ones: scores by words, and
+        embeddings or, where an encoder is trained, texts.
         """
         import torch
 
@@ -111,24 +110,31 @@ class InBatchContrast:
         for row in rows:
             n = min(self.negatives, len(row["negatives"]))
             candidates += random.sample(row["negatives"], n)
-        right_too = [
-            [one in row["answers"] and at != i for at, one in enumerate(candidates)]
-            for i, row in enumerate(rows)
+        other_answers = [
+            [
+                candidate in row["answers"] and column != label
+                for column, candidate in enumerate(candidates)
+            ]
+            for label, row in enumerate(rows)
         ]
-        told = {
-            "right_too": torch.tensor(right_too),
-            "labels": torch.arange(len(rows)),
-        }
         questions = [row["question"] for row in rows]
-        if self.encoder is None:
-            return told | self._given(questions, candidates)
-        return told | self._to_embed(questions, candidates)
+        embeddings = (
+            self._embeddings(questions, candidates)
+            if self.encoder is None
+            else self._texts(questions, candidates)
+        )
+        return {
+            "other_answers": torch.tensor(other_answers),
+            "labels": torch.arange(len(rows)),
+            "lexical": self._lexical_scores(questions, candidates),
+            **embeddings,
+        }
 
     def loss(self, model: Any, batch: Mapping[str, Any]) -> Any:
         from torch.nn.functional import cross_entropy
 
         scores = self.scores(model, batch) / self.temperature
-        scores = scores.masked_fill(batch["right_too"], float("-inf"))
+        scores = scores.masked_fill(batch["other_answers"], float("-inf"))
         return cross_entropy(scores, batch["labels"])
 
     def scores(self, model: Any, batch: Mapping[str, Any]) -> Any:
@@ -136,70 +142,75 @@ class InBatchContrast:
         import torch
 
         if self.encoder is None:
-            queries, scores = batch["queries"], batch["scores"]
+            queries, vectors = batch["queries"], batch["vectors"]
         else:
             queries = _embedded(model["encoder"], batch["questions"])
-            scores = _scores_of_texts(model["encoder"], queries, batch)
+            vectors = _vectors_of_texts(model["encoder"], batch)
+        dense = torch.einsum("bd,kfd->bkf", queries, vectors)
+        # of each field by its words, then by its meaning, as they are named
+        scores = torch.stack([batch["lexical"], dense], dim=-1).flatten(2)
         shares = model["directions"](queries).softmax(-1)
-        alike = model["normalized"](scores.flatten(0, 1)).view_as(scores)
-        return torch.einsum("bs,bks->bk", shares, alike)
+        normalized = model["normalized"](scores.flatten(0, 1)).view_as(scores)
+        return torch.einsum("bs,bks->bk", shares, normalized)
 
-    def _given(self, questions: Sequence[str], nodes: Sequence[int]) -> dict[str, Any]:
-        """Return embeddings and scores as the index has them."""
-        import torch
-
-        members = self.index.members
-        dense = next(one for one in members.values() if isinstance(one, DenseIndex))
-        vectors = np.stack([dense.query_vector(one) for one in questions])
-        scores = self._scores_of(list(members), questions, nodes)
-        return {"queries": torch.from_numpy(vectors), "scores": scores}
-
-    def _to_embed(
+    def _embeddings(
         self, questions: Sequence[str], nodes: Sequence[int]
     ) -> dict[str, Any]:
-        """Return each different text once, and which is in which field of which node:
-        0 for none.
+        """Return the embeddings that the index has, of nodes ``(nodes, fields, d)``."""
+        import torch
+
+        dense = [
+            cast(DenseIndex, self.index.members[f"{name}/dense"])
+            for name in self.fields
+        ]
+        queries = [dense[0].query_vector(question) for question in questions]
+        vectors = [member.vectors[np.asarray(nodes)] for member in dense]
+        return {
+            "queries": torch.from_numpy(np.stack(queries)),
+            "vectors": torch.from_numpy(np.stack(vectors, axis=1)),
+        }
+
+    def _texts(self, questions: Sequence[str], nodes: Sequence[int]) -> dict[str, Any]:
+        """Return each distinct text once, and the number of that in each field of each
+        node, 0 for none.
         """
         import torch
 
-        lexical = [f"{name}/bm25" for name in self.fields]
         candidates = self.index.table.at(np.asarray(nodes))
-        place = {"": 0}
-        places = [
-            [place.setdefault(text, len(place)) for text in read.all_texts(candidates)]
-            for read in self.fields.values()
+        numbers = {"": 0}
+        members = [self.index.members[f"{name}/bm25"] for name in self.fields]
+        texts_of_fields = [member.text.all_texts(candidates) for member in members]
+        numbered = [
+            [numbers.setdefault(text, len(numbers)) for text in texts]
+            for texts in texts_of_fields
         ]
         documents = "document", "passage", "corpus"  # as the encoder may call them
         return {
-            "lexical": self._scores_of(lexical, questions, nodes),
-            "places": torch.tensor(places).T,
+            "numbers": torch.tensor(numbered).T,
             "questions": _features(self.encoder, questions, ("query",)),
-            "texts": _features(self.encoder, list(place)[1:], documents),
+            "texts": _features(self.encoder, list(numbers)[1:], documents),
         }
 
-    def _scores_of(
-        self, scorers: Sequence[str], questions: Sequence[str], nodes: Sequence[int]
-    ) -> Any:
-        """Return the scores of some scorers, ``(questions, nodes, scorers)``."""
+    def _lexical_scores(self, questions: Sequence[str], nodes: Sequence[int]) -> Any:
+        """Return the scores by words, ``(questions, nodes, fields)``."""
         import torch
 
         positions = np.asarray(nodes, dtype=np.int64)
+        members = [self.index.members[f"{name}/bm25"] for name in self.fields]
         scores = [
-            [self.index.members[name].score_at(one, positions) for name in scorers]
-            for one in questions
+            [member.score_at(question, positions) for member in members]
+            for question in questions
         ]
         return torch.from_numpy(np.asarray(scores)).transpose(1, 2)
 
 
-def _scores_of_texts(encoder: Any, queries: Any, batch: Mapping[str, Any]) -> Any:
-    """Return the scores of both scorers of each field, ``(questions, nodes, 2f)``."""
+def _vectors_of_texts(encoder: Any, batch: Mapping[str, Any]) -> Any:
+    """Return the embeddings of the fields of each node, ``(nodes, fields, d)``."""
     import torch
 
     texts = _embedded(encoder, batch["texts"])
     nothing = torch.zeros_like(texts[:1])  # of a field in which a node has no text
-    vectors = torch.cat([nothing, texts])[batch["places"]]
-    dense = torch.einsum("bd,kfd->bkf", queries, vectors)
-    return torch.stack([batch["lexical"], dense], dim=-1).flatten(2)
+    return torch.cat([nothing, texts])[batch["numbers"]]
 
 
 def _embedded(encoder: Any, features: Mapping[str, Any]) -> Any:
@@ -216,9 +227,9 @@ def _features(
     """
     import torch
 
-    known = encoder.prompts
-    prompt = next((known[name] for name in prompts if known.get(name)), "")
+    own_prompts = encoder.prompts
+    prompt = next((own_prompts[name] for name in prompts if own_prompts.get(name)), "")
     # sentence-transformers 5 calls it tokenize
-    read = getattr(encoder, "preprocess", None) or encoder.tokenize
-    features = read([prompt + text for text in texts])
-    return {key: one for key, one in features.items() if torch.is_tensor(one)}
+    tokenized = getattr(encoder, "preprocess", None) or encoder.tokenize
+    features = tokenized([prompt + text for text in texts])
+    return {name: value for name, value in features.items() if torch.is_tensor(value)}

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -118,14 +118,15 @@ def train_fields(
     tuning: FieldTuning = FieldTuning(),
     *,
     fields: Mapping[str, NodeText] | None = None,
+    source: str | None = None,
     test: float = 0.0,
     progress: Progress = lambda stage, done, of: None,
 ) -> FieldTraining:
-    """Learn of questions and answers how much each field counts for which question, by
-    its words and by its meaning.
+    """Learn from questions and answers how much each field counts for which question,
+    by its words and by its meaning.
 
-    There are checkpoints in ``out/checkpoints``, from which the same call goes on. A
-    question that comes again adds its answers to the first.
+    The same call continues from the checkpoints in ``out/checkpoints``. A question that
+    comes twice has the answers of both.
 
     Parameters
     ----------
@@ -139,41 +140,51 @@ def train_fields(
     fields
         What each field reads; by default `fields_of` the store. A field that no node
         has is left out.
+    source
+        The name or folder from which the encoder can be opened again; `encoder` where
+        that is one.
     test
-        The share of the questions that is kept apart, and that is measured on before,
-        with the same weight for every scorer, and after.
+        The share of the questions to hold out, and to measure on before, with the same
+        weight for every scorer, and after.
 
     Raises
     ------
     InvalidInput
         When the folder has weights or the checkpoints of another training, or when
-        fewer than two questions have an answer in the graph, or none is kept apart.
+        fewer than two questions have an answer in the graph, or none is held out.
     MissingDependency
         Without the extra ``train``.
     """
     folder = Path(out)
     if (folder / WEIGHTS).exists():
-        raise InvalidInput(f"{out}: there are trained fields; name another folder")
+        raise InvalidInput(
+            f"{out}: it already contains trained fields; choose another folder"
+        )
     model = _encoder_of(encoder, tuning)
     progress("index", 0, 1)
-    read = dict(fields_of(store) if fields is None else fields)
-    # where it is trained, the encoder as it is serves to measure alone
+    texts = dict(fields_of(store) if fields is None else fields)
+    # An encoder that is to be trained is of use here only to measure it as it was.
     embeds = None if tuning.fine_tune and not test else model
-    read, index = _said(read, FieldIndex.of_store(store, read, encoder=embeds))
-    asked = _in_graph(index, questions)
-    left_out = len({one.text for one in questions}) - len(asked)
-    random.Random(tuning.seed).shuffle(asked)
-    apart, learned = divided(asked, test)
+    index = FieldIndex.of_store(store, texts, encoder=embeds)
+    texts, index = _without_empty_fields(texts, index)
+    answerable = _answerable(index, questions)
+    left_out = len({question.text for question in questions}) - len(answerable)
+    random.Random(tuning.seed).shuffle(answerable)
+    held_out, learned = divided(answerable, test)
     _require_two(learned)
-    metrics = {"untrained": _metrics(index, apart)} if apart else {}
-    told = [model.name, *read, *((one.text, sorted(one.gold)) for one in learned)]
-    checkpoints = checkpoints_of(folder, told, tuning)
+    metrics = {"untrained": _metrics(index, held_out)} if held_out else {}
+    examples = [(question.text, sorted(question.gold)) for question in learned]
+    data = [model.name, *texts, *examples]
+    checkpoints = checkpoints_of(folder, data, tuning)
     rows = _rows(index, learned, progress)
-    learner, run = _run(index, read, model, rows, checkpoints, tuning, progress)
-    trained = _exported(learner, folder, read, model, encoder)
-    if apart:
+    weights, run = _run(index, texts, model, rows, checkpoints, tuning, progress)
+    if source is None and isinstance(encoder, str | Path):
+        source = str(encoder)
+    trained = _exported(weights, folder, texts, model, source)
+    if held_out:
         progress("measure", 0, 1)
-        metrics["trained"] = _metrics(_adapted(store, index, trained, tuning), apart)
+        adapted = _adapted(store, index, trained, tuning)
+        metrics["trained"] = _metrics(adapted, held_out)
     trained = replace(trained, metrics=metrics)
     trained.save(folder)
     return FieldTraining(trained, run, left_out)
@@ -187,9 +198,11 @@ def _require_two(questions: Sequence[LabelledQuestion]) -> None:
         )
 
 
-def _encoder_of(given: Any, tuning: FieldTuning) -> Encoder:
-    """Return the encoder, and refuse one that cannot be trained where it should be."""
-    encoder = as_encoder(given)
+def _encoder_of(source: Any, tuning: FieldTuning) -> Encoder:
+    """Return the encoder; raises `InvalidInput` for one that cannot be trained where it
+    should be.
+    """
+    encoder = as_encoder(source)
     if encoder is None:
         raise InvalidInput("encoder: expected one, as it says what a query asks for")
     if tuning.fine_tune and not isinstance(encoder, SentenceTransformerEncoder):
@@ -200,66 +213,65 @@ def _encoder_of(given: Any, tuning: FieldTuning) -> Encoder:
     return encoder
 
 
-def _said(
-    fields: Mapping[str, NodeText], index: FieldIndex
+def _without_empty_fields(
+    texts: Mapping[str, NodeText], index: FieldIndex
 ) -> tuple[dict[str, NodeText], FieldIndex]:
-    """Return the fields in which any node says something, and their index."""
-    said = {
-        name: text
-        for name, text in fields.items()
-        if len(_words(index, name).terms.vocabulary)
-    }
+    """Return the fields that any node has, and their index."""
+    kept = {name: text for name, text in texts.items() if _has_words(index, name)}
     members = {
         scorer: member
         for scorer, member in index.members.items()
-        if scorer.rpartition("/")[0] in said
+        if scorer.rpartition("/")[0] in kept
     }
-    return said, FieldIndex(members)
+    return kept, FieldIndex(members)
 
 
-def _words(index: FieldIndex, field: str) -> BM25Index:
-    member = index.members[f"{field}/bm25"]
-    assert isinstance(member, BM25Index)
-    return member
+def _has_words(index: FieldIndex, field: str) -> bool:
+    words = cast(BM25Index, index.members[f"{field}/bm25"])
+    return len(words.terms.vocabulary) > 0
 
 
-def _in_graph(
+def _answerable(
     index: FieldIndex, questions: Sequence[LabelledQuestion]
 ) -> list[LabelledQuestion]:
-    """Return each question once, with those answers of it that are in the graph, and
+    """Return each question once, with those of its answers that are in the graph, and
     none without one.
     """
     answers: dict[str, set[str]] = {}
     for question in questions:
         answers.setdefault(question.text, set()).update(question.gold)
-    there = {
-        text: frozenset(one for one in gold if one in index.table)
+    present = {
+        text: frozenset(answer for answer in gold if answer in index.table)
         for text, gold in answers.items()
     }
-    return [LabelledQuestion(text, gold) for text, gold in there.items() if gold]
+    return [LabelledQuestion(text, gold) for text, gold in present.items() if gold]
 
 
 def _rows(
     index: FieldIndex, questions: Sequence[LabelledQuestion], progress: Progress
 ) -> list[Row]:
-    """Return questions with the places of what answers them, and of the best by words
-    that does not.
+    """Return questions with the positions of their answers, and of the best other nodes
+    by words.
     """
     lexical = FieldIndex(
-        {name: one for name, one in index.members.items() if name.endswith("/bm25")}
+        {
+            scorer: member
+            for scorer, member in index.members.items()
+            if scorer.endswith("/bm25")
+        }
     )
     rows: list[Row] = []
     for done, question in enumerate(questions):
         progress("negatives", done, len(questions))
-        right = index.table.positions(sorted(question.gold)).tolist()
-        answers = frozenset(right)
-        best = lexical.top(question.text, _HARDEST + len(right)).tolist()
-        wrong = [place for place in best if place not in answers][:_HARDEST]
+        positives = index.table.positions(sorted(question.gold)).tolist()
+        answers = frozenset(positives)
+        best = lexical.top(question.text, _HARDEST + len(answers)).tolist()
+        negatives = [position for position in best if position not in answers]
         rows.append(
             {
                 "question": question.text,
-                "positives": right,
-                "negatives": wrong,
+                "positives": positives,
+                "negatives": negatives[:_HARDEST],
                 "answers": answers,
             }
         )
@@ -292,8 +304,8 @@ def _run(
     learned = InBatchContrast(
         index, fields, tuning.negatives, tuning.temperature, copied
     )
-    own = [*model["normalized"].parameters(), *model["directions"].parameters()]
-    groups = [{"params": own, "lr": tuning.rate}]
+    weights = [*model["normalized"].parameters(), *model["directions"].parameters()]
+    groups = [{"params": weights, "lr": tuning.rate}]
     if copied is not None:
         groups.append({"params": [*copied.parameters()], "lr": tuning.encoder_rate})
     run = run_training(
@@ -307,12 +319,11 @@ def _exported(
     folder: Path,
     fields: Mapping[str, NodeText],
     encoder: Encoder,
-    given: Any,
+    source: str | None,
 ) -> TrainedFields:
-    """Return what was learned, with the encoder that it needs: that of the folder,
-    which is written, where it was trained too.
+    """Return what was learned, and where its encoder is: in the folder, where it was
+    trained too.
     """
-    source = str(given) if isinstance(given, str | Path) else None
     if "encoder" in model:
         source = str(folder / ENCODER)
         model["encoder"].save(source, create_model_card=False)
@@ -325,7 +336,7 @@ def _exported(
 def _adapted(
     store: GraphStore, index: FieldIndex, trained: TrainedFields, tuning: FieldTuning
 ) -> AdaptiveFieldIndex:
-    """Return the fields as they are weighed now, embedded anew by a trained encoder."""
+    """Return the index with the trained weights; a trained encoder embeds it again."""
     if tuning.fine_tune:
         return AdaptiveFieldIndex.of_store(store, trained)
     return AdaptiveFieldIndex(index.members, trained)
@@ -334,11 +345,10 @@ def _adapted(
 def _metrics(
     index: TextIndex, questions: Sequence[LabelledQuestion]
 ) -> dict[str, float]:
-    """Return what a search reaches, in percent, the mean over questions."""
-    found = [index.search(one.text, _DEPTH).ids for one in questions]
+    """Return the metrics of a search, in percent, as means over questions."""
     values = [
-        ranking_values(ids, question.gold)
-        for ids, question in zip(found, questions, strict=True)
+        ranking_values(index.search(question.text, _DEPTH).ids, question.gold)
+        for question in questions
     ]
     means = 100 * np.asarray(values, dtype=float).mean(axis=0)
     return dict(zip(SHOWN, means.round(2).tolist(), strict=True))

@@ -1,6 +1,4 @@
-"""Fine-tuning a causal language model on what it should answer: LoRA, on any model of
-transformers (section 4.2).
-"""
+"""Fine-tuning of a causal language model by LoRA, with transformers (section 4.2)."""
 
 from __future__ import annotations
 

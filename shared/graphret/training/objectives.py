@@ -1,6 +1,4 @@
-"""What a language model is trained on: the turns that it should write, or the right one
-of several candidates.
-"""
+"""Objectives of a language model: the turns to write, or the right candidate."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class CandidateGroup:
-    """A question with the texts of candidates that answer it, and of those that do
-    not.
-    """
+    """A question with the texts of right candidates and of wrong ones."""
 
     question: str
     positives: Sequence[str]
@@ -74,8 +70,9 @@ class Objective(BatchLoss, Protocol):
 
 
 class WrittenTurns:
-    """The next token of what the assistant writes; what it reads is masked (ARK,
-    section 3.3; GraphRAFT, section 4.2).
+    """The next token of the assistant's turns; what it reads is masked.
+
+    As in ARK (section 3.3) and GraphRAFT (section 4.2).
     """
 
     sampling = "group_by_length"
@@ -110,9 +107,7 @@ class WrittenTurns:
         return list(rows)
 
     def batch(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """Return rows that end at one place: logits are computed where any of them
-        writes.
-        """
+        """Return rows aligned at their ends; logits are computed where one writes."""
         import torch
 
         batch = _left_padded([row["input_ids"] for row in rows], self._pad)
@@ -144,8 +139,10 @@ def _rows_of(
     learned_turns: Sequence[int],
     max_tokens: int | None,
 ) -> list[Row]:
-    """Return a conversation as a row, or as several where a chat template writes
-    earlier turns in another way than they were generated.
+    """Return a conversation as a row.
+
+    If the chat template writes earlier turns differently than they were generated, it
+    is several rows.
     """
     rows: list[Row] = []
     ids: list[int] = []
@@ -164,8 +161,9 @@ def _rows_of(
 
 
 class RightCandidate:
-    """The right one of a group of candidates: cross-entropy over a logit for each,
-    that of a yes less that of a no (GRASP, section 3.3: listwise softmax).
+    """The right one of a group of candidates, by listwise softmax (GRASP, section 3.3).
+
+    The loss is the cross-entropy over a logit for each: that of yes minus that of no.
 
     For each step one positive and ``size - 1`` negatives of the group are drawn anew.
 
@@ -207,9 +205,7 @@ class RightCandidate:
         ]
 
     def validation_rows(self, rows: Sequence[Row]) -> list[Row]:
-        """Return groups from which nothing is left to draw: the best positive and the
-        hardest negatives.
-        """
+        """Return groups without a draw: the best positive and the hardest negatives."""
         return [
             {
                 "positives": row["positives"][:1],

@@ -15,9 +15,7 @@ from graphret.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuestion:
-    """A question, the ids of the nodes that answer it, and the part of the data that it
-    belongs to.
-    """
+    """A question, the ids of its right nodes, and its part of the data."""
 
     text: str
     gold: frozenset[str]
@@ -27,17 +25,16 @@ class LabelledQuestion:
 def read_questions(
     path: str | Path, limit: int | None = None
 ) -> list[LabelledQuestion]:
-    """Read labelled questions, JSON Lines of ``{"question": …, "answers": [ids]}``; an
-    error names the line.
-    """
+    """Read questions: JSON Lines of ``{"question": …, "answers": [ids]}``."""
     return [
         _question(record, where) for where, record in islice(json_lines(path), limit)
     ]
 
 
 def json_lines(path: str | Path) -> Iterator[tuple[str, Any]]:
-    """Go through the values of JSON Lines, gzipped or not, each with its place in
-    words; an `InvalidInput` has it.
+    """Yield the values of JSON Lines, gzipped or not, each with its place in words.
+
+    Errors name that place.
     """
     where = str(path)
     try:

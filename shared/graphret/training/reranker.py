@@ -1,6 +1,4 @@
-"""Fine-tuning a yes/no reranker on pools of candidates by a listwise softmax (GRASP,
-section 3.3).
-"""
+"""Fine-tuning of a yes/no reranker on pools of candidates (GRASP, section 3.3)."""
 
 from __future__ import annotations
 
@@ -36,8 +34,9 @@ GROUP = 24
 
 @dataclass(frozen=True)
 class TrainedReranker:
-    """A fine-tuned reranker, and on the questions that were kept apart the metrics in
-    percent of the model before (``untrained``) and after (``trained``).
+    """A fine-tuned reranker, and its metrics on the held-out questions in percent.
+
+    `untrained` are those of the model before, `trained` those after.
     """
 
     tuned: FineTunedModel
@@ -55,10 +54,10 @@ def train_reranker(
     test: float = 0.0,
     progress: Progress | None = None,
 ) -> TrainedReranker:
-    """Fine-tune a causal model to give the right candidate of a group the highest
-    logit of yes against no.
+    """Fine-tune a causal model to prefer the right candidate of each group.
 
-    Pools without a right or a wrong candidate are left out.
+    The right one should get the highest logit of yes against no. Pools without a right
+    or a wrong candidate are left out.
 
     Parameters
     ----------
@@ -105,8 +104,9 @@ def train_reranker(
 def pool_metrics(
     reranker: CausalReranker, pools: Sequence[CandidateGroup]
 ) -> dict[str, float]:
-    """Return Hit@1, Hit@5 and MRR, in percent, of the order that a reranker gives each
-    pool; of equal scores the worst order counts.
+    """Return Hit@1, Hit@5 and MRR of a reranker's order of each pool, in percent.
+
+    Of equal scores the worst order counts.
     """
     ranks = []
     for pool in pools:

@@ -1,5 +1,6 @@
-"""The loop of a training: the `Trainer` of transformers with a loss of ours, measured,
-ended early, and gone on with where it was stopped.
+"""The training loop: the `Trainer` of transformers with a loss of ours.
+
+It measures, stops early, and continues from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -79,10 +80,10 @@ def run_training(
     progress: Progress | None = None,
     optimizer: Any = None,
 ) -> TrainingRun:
-    """Train a model, from the last of the checkpoints on, and leave it as it was best
-    on the first rows, which it is validated on.
+    """Train a model from its last checkpoint, and leave it as it was at its best.
 
-    `optimizer` is AdamW at the rate of the settings unless another is given.
+    The first rows are for validation. `optimizer` is AdamW with the rate of the
+    settings by default.
     """
     n_validated = max(1, min(len(rows) // 10, _VALIDATED))
     start = time.perf_counter()

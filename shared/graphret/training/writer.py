@@ -1,6 +1,4 @@
-"""Training GraphRAFT's models: the writer on synthesised queries (section 4.2), the
-reasoner on its prompts (4.3).
-"""
+"""Training of GraphRAFT's writer (section 4.2) and reasoner (section 4.3)."""
 
 from __future__ import annotations
 
@@ -28,8 +26,9 @@ def train_writer(
     test: float = 0.0,
     progress: Progress | None = None,
 ) -> FineTunedModel:
-    """Fine-tune a model to write the best query of a question: that with most hits,
-    then the fewest results.
+    """Fine-tune a model to write the best query of a question.
+
+    The best has the most hits, then the fewest results.
 
     Questions that no candidate answers are left out.
 
@@ -87,8 +86,9 @@ def train_reasoner(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> FineTunedModel:
-    """Fine-tune a model on conversations whose last turn is the right answer, as
-    GraphRAFT's reasoner writes them.
+    """Fine-tune a model on conversations that end in the right answer.
+
+    The answers are what GraphRAFT's reasoner writes.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
-"""A trading company: customers, orders, products and employees, and questions of those
-who run it. `PathPlanner` was tuned on these.
+"""A trading company's customers, orders, products, employees, and questions on them.
+
+`PathPlanner` was tuned on these.
 """
 
 from __future__ import annotations

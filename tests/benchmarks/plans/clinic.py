@@ -1,5 +1,6 @@
-"""A clinic: patients, visits, doctors, drugs and wards, and questions of those who work
-there. Written before `PathPlanner` read conditions, and not tuned on.
+"""A clinic's patients, visits, doctors, drugs and wards, and questions on them.
+
+Written before `PathPlanner` read conditions, and not tuned on.
 """
 
 from __future__ import annotations

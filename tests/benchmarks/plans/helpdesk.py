@@ -1,5 +1,6 @@
-"""A help desk: accounts, tickets, agents, teams and features, and questions of those
-who lead it. Written when `PathPlanner` already read conditions, and not tuned on.
+"""A help desk's accounts, tickets, agents, teams, features, and questions on them.
+
+Written when `PathPlanner` already read conditions, and not tuned on.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Nodes and edges of a made-up graph, and what a question's right answer is read from:
-plain Python over them, with nothing of graphret.
-"""
+"""Nodes and edges of a made-up graph, and right answers by plain Python over them."""
 
 from __future__ import annotations
 
@@ -13,9 +11,7 @@ Test = Callable[[Properties], bool]
 
 
 class Question(NamedTuple):
-    """A question, its kind, the ids of its right answers, and the Cypher of a plan;
-    neither where no node answers it.
-    """
+    """A question, its kind, and if nodes answer it their ids and a plan's Cypher."""
 
     text: str
     kind: str

@@ -4,19 +4,19 @@ A rewrite is made where the other words mean the same. What cannot be said in th
 as it was, and the guard refuses it with its advice. Every rewrite is checked again.
 """
 
-from graphret.cypher.translation.bearers import (
-    Bearers,
-    bearers_of,
-    with_all_bearers,
-)
 from graphret.cypher.translation.changes import Recheck, Translated
+from graphret.cypher.translation.labels import (
+    TablesByLabel,
+    label_tables_of,
+    with_all_tables,
+)
 from graphret.cypher.translation.rounds import translate
 
 __all__ = [
-    "Bearers",
     "Recheck",
+    "TablesByLabel",
     "Translated",
-    "bearers_of",
+    "label_tables_of",
     "translate",
-    "with_all_bearers",
+    "with_all_tables",
 ]

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from graphret.schema import GraphSchema, SchemaBuilder
-from graphret.stores.base import LabelBearers
+from graphret.stores.base import LabelTables
 from graphret.stores.conditions import SIGNS, Conditions, require_decided
 from graphret.stores.ladybug.database import Session
 from graphret.stores.ladybug.tables import (
@@ -330,7 +330,7 @@ class Graph:
                 edge(self.catalog.relations[name], source, target, weight, properties),
             )
 
-    def bearers(self) -> dict[str, LabelBearers]:
+    def label_tables(self) -> dict[str, LabelTables]:
         """Return the tables with nodes of each label, by its lower-case query name."""
         tables: defaultdict[str, list[str]] = defaultdict(list)
         for table in self.catalog.nodes.values():
@@ -340,7 +340,7 @@ class Graph:
                         tables[label].append(table.name)
         names = self.catalog.names_of(tables)
         return {
-            folded(name): LabelBearers(label, tuple(tables[label]))
+            folded(name): LabelTables(label, tuple(tables[label]))
             for label, name in names.items()
             if name is not None
         }

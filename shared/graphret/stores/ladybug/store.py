@@ -12,7 +12,7 @@ from graphret.errors import InvalidInput, StoreError, StoreMismatch
 from graphret.schema import GraphSchema
 from graphret.stores.base import (
     GraphStore,
-    LabelBearers,
+    LabelTables,
     Rows,
     require_seconds,
 )
@@ -20,10 +20,12 @@ from graphret.stores.database import DatabaseStore
 from graphret.stores.ladybug.database import Database, Session, first_line, refused
 from graphret.stores.ladybug.graph import Graph, by_table, read_schema
 from graphret.stores.ladybug.loader import Loader
+from graphret.stores.ladybug.profile import operators_of, wall_seconds
 from graphret.stores.ladybug.queries import DRIVER_ERRORS, QueryProcess, run
 from graphret.stores.ladybug.tables import Catalog, node
 from graphret.stores.ladybug.writer import Writer
 from graphret.stores.memory import MemoryStore
+from graphret.stores.profile import Profile
 from graphret.types import Edge, Node
 from graphret.where import Where
 
@@ -45,7 +47,7 @@ class LadybugStore(DatabaseStore):
     ``weight``, ``source_row``, ``target_row`` and its properties: a query says ``MATCH
     (m:Movie)-[:DIRECTED_BY]->(p:Person) WHERE m.year > 1990``. A secondary label is an
     item of ``labels``: `query` finds by a label the nodes of its table alone, and
-    `graphret.cypher.run_checked` every node that bears it. A property named like one of
+    `graphret.cypher.run_checked` every node that has it. A property named like one of
     the layout's columns is the column ``properties.NAME``.
 
     Ladybug tells neither upper from lower case in the names of tables, nor a label from
@@ -88,7 +90,7 @@ class LadybugStore(DatabaseStore):
         self, path: str | Path, *, read_only: bool = False, buffer_pool_size: int = 0
     ) -> None:
         #: The number of writes so far, and the tables of labels after them.
-        self._bearers: tuple[int, Mapping[str, LabelBearers]] | None = None
+        self._label_tables: tuple[int, Mapping[str, LabelTables]] | None = None
         self._written: tuple[Session, Catalog] | None = (
             None  # the open transaction of a write, for attached indexes
         )
@@ -165,15 +167,13 @@ class LadybugStore(DatabaseStore):
         yield from (ids[start : start + block] for start in range(0, len(ids), block))
 
     def schema(self) -> GraphSchema:
-        """Return labels and triples with their counts, and properties with types,
-        coverage and examples.
+        """Return labels, triples and properties with counts, types and examples.
 
         An edge counts under every pair of the labels of its ends, as checked queries
-        find it by each. Properties have the names
-        that Cypher knows them by, ``id``, ``name`` and ``text`` among them; labels and
-        relations their own, beside which the schema says what Cypher calls them.
-        Properties are read of the first 1,000 nodes of each label, and edges of each
-        pair of labels that a relation joins.
+        find it by each. Properties have the names that Cypher knows them by, ``id``,
+        ``name`` and ``text`` among them; labels and relations have their own, and the
+        schema says what Cypher calls them. Properties are read from the first 1,000
+        nodes of each label, and edges of each pair of labels that a relation joins.
         """
         with self._reading() as graph:
             return read_schema(graph, SAMPLE)
@@ -184,16 +184,16 @@ class LadybugStore(DatabaseStore):
         with self._database.session() as session:
             return run(session, self._database.catalog, cypher, parameters, **limits)
 
-    def label_bearers(self) -> Mapping[str, LabelBearers]:
+    def label_tables(self) -> Mapping[str, LabelTables]:
         """Return the tables with nodes of each label, read again after a write.
 
         Keys are the labels' names in queries, in lower case.
         """
         writes = self._database.writes
-        if self._bearers is None or self._bearers[0] != writes:
+        if self._label_tables is None or self._label_tables[0] != writes:
             with self._reading() as graph:
-                self._bearers = writes, graph.bearers()
-        return self._bearers[1]
+                self._label_tables = writes, graph.label_tables()
+        return self._label_tables[1]
 
     def id_in_cypher(self, variable: str) -> str:
         """Return how a query writes the id of a node."""
@@ -235,6 +235,23 @@ class LadybugStore(DatabaseStore):
             except DRIVER_ERRORS as error:
                 raise refused(error, timeout) from error
         return None
+
+    def profile(
+        self,
+        cypher: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float,
+    ) -> Profile:
+        """Run a query in another process and return how it ran; see
+        `ProfilingStore.profile`.
+        """
+        ((drawing,),) = self.query_in_subprocess(
+            f"PROFILE {cypher}", parameters, timeout=timeout
+        ).rows
+        operators = operators_of(drawing)
+        rows = operators[0].rows if operators else 0
+        return Profile(cypher, operators, rows, wall_seconds(drawing))
 
     # writing
 

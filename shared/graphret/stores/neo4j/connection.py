@@ -33,11 +33,15 @@ _FETCHED, _COUNTED = 1_000, 50
 
 
 class QueryRows(list[list[Any]]):
-    """The rows of a query, its columns and type, and whether a limit cut the rows."""
+    """The rows of a query, its columns and type, and whether a limit cut the rows.
+
+    `profile` says how a query with ``PROFILE`` ran.
+    """
 
     columns: list[str]
     kind: str | None
     more: bool
+    profile: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,8 @@ class Connection:
                     list(result.keys()),
                     result.peek() is not None,
                 )
-                answer.kind = result.consume().query_type
+                summary = result.consume()
+                answer.kind, answer.profile = summary.query_type, summary.profile
                 return answer
             except Neo4jError as error:
                 if "Memory" in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -25,7 +26,9 @@ from graphret.stores.neo4j.layout import (
     node_from,
 )
 from graphret.stores.neo4j.naming import with_names
+from graphret.stores.neo4j.profile import memory_of, operators_of
 from graphret.stores.neo4j.schema import read_schema
+from graphret.stores.profile import Profile
 from graphret.types import Edge, Node
 from graphret.where import Where
 
@@ -171,8 +174,7 @@ class Neo4jStore(DatabaseStore):
     # reading
 
     def schema(self) -> GraphSchema:
-        """Return labels, relations and properties; read once, and again after a write
-        of this store.
+        """Return the schema, read once and again after this store writes.
 
         All labels and relations are counted. Properties, by the names that Cypher
         knows, are read from 1,000 nodes of each label and edges of each relation, the
@@ -281,3 +283,20 @@ class Neo4jStore(DatabaseStore):
         """
         self._require_query(timeout)
         return self._connection.run(f"EXPLAIN {cypher}", timeout=timeout).kind
+
+    def profile(
+        self,
+        cypher: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float,
+    ) -> Profile:
+        """Run a query and return how it ran; see `ProfilingStore.profile`."""
+        self._require_query(timeout)
+        started = time.perf_counter()
+        answer = self._connection.run(f"PROFILE {cypher}", parameters, timeout=timeout)
+        seconds = time.perf_counter() - started
+        plan = answer.profile or {}
+        return Profile(
+            cypher, operators_of(plan), len(answer), seconds, memory_of(plan)
+        )

@@ -1,5 +1,4 @@
-"""A real Neo4j for tests: ``with Neo4jServer(folder) as server``, and ``python -m`` to
-start and stop one.
+"""A real Neo4j for tests: ``with Neo4jServer(folder) as server``, or ``python -m``.
 
 A suite of tests loads the fixtures with ``pytest_plugins =
 ["graphret.testing.neo4j_server.fixtures"]``.
@@ -39,8 +38,9 @@ class CannotStart(GraphretError):
 
 
 class Neo4jServer:
-    """A Neo4j 5 community server on the loopback address, with APOC, run by Java from
-    jars that Maven fetches.
+    """A Neo4j 5 community server on the loopback address, with APOC.
+
+    Java runs it from jars that Maven fetches.
 
     Parameters
     ----------
@@ -147,8 +147,9 @@ class Neo4jServer:
 
 
 def fetch() -> Path:
-    """Return the folder of the jars and plugins, in the user's cache, fetched by Maven
-    (120 MB) if they are not there.
+    """Return the folder of the jars and plugins in the user's cache.
+
+    Maven fetches them (120 MB) if they are missing.
 
     Raises `CannotStart` when they are not there and Maven is missing or fails.
     """

@@ -1,6 +1,4 @@
-"""``python -m graphret.testing.neo4j_server start HOME``, ``stop HOME`` or
-``fetch``.
-"""
+"""``python -m graphret.testing.neo4j_server``: start, stop or fetch a Neo4j."""
 
 import argparse
 import sys

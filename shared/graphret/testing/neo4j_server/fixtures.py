@@ -1,5 +1,4 @@
-"""Pytest fixtures of a real Neo4j: each process that tests starts a server when a test
-first asks, and stops it.
+"""Pytest fixtures of a real Neo4j, which each test process starts when needed.
 
 Where none can be started, the tests that ask for it are skipped, and say why; with
 ``GRAPHRET_REQUIRE_NEO4J`` set they fail. With ``NEO4J_URI`` set (and
@@ -106,15 +105,14 @@ def neo4j_uri(_neo4j_address: tuple[str, Any], neo4j_driver: neo4j.Driver) -> st
 
 @pytest.fixture(scope="session")
 def neo4j_auth(_neo4j_address: tuple[str, Any]) -> Any:
-    """The user and the password of the server for tests, `None` where it asks
-    for none.
-    """
+    """The user and password of the test server; `None` if it needs none."""
     return _neo4j_address[1]
 
 
 def _emptied(neo4j_driver: neo4j.Driver) -> neo4j.Driver:
-    """Empty the database but for the constraint that every store makes: without it, all
-    queries are planned anew.
+    """Empty the database, but keep the constraint that every store creates.
+
+    Without it, all queries are planned anew.
     """
     run = neo4j_driver.execute_query
     for name, kind, owner in run(

@@ -1,0 +1,73 @@
+"""`Layered`: an immutable table, of which a changed copy costs what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any, Generic, TypeVar, overload
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+D = TypeVar("D")
+
+# Where more than one entry in so many has changed, a table is copied.
+_SHARE = 16
+
+
+class Layered(Generic[K, V]):
+    """A table of entries that shares them with the tables that it was made of.
+
+    Parameters
+    ----------
+    entries
+        The entries, which nobody changes any more.
+    changes
+        What replaces them: other values, `None` for an entry that is gone.
+    """
+
+    def __init__(
+        self, entries: dict[K, V], changes: dict[K, V | None] | None = None
+    ) -> None:
+        self._entries = entries
+        self._changes = changes or {}
+
+    def changed(self, changes: Mapping[K, V | None]) -> Layered[K, V]:
+        """Return the table with some entries set, and those left out that are
+        `None`.
+        """
+        after = Layered(self._entries, {**self._changes, **changes})
+        if len(after._changes) * _SHARE <= len(after._entries):
+            return after
+        return Layered(after.as_dict())
+
+    def as_dict(self) -> dict[K, V]:
+        """Return the entries as a dictionary."""
+        entries = {**self._entries, **self._changes}
+        return {key: value for key, value in entries.items() if value is not None}
+
+    @overload
+    def get(self, key: K) -> V | None: ...
+    @overload
+    def get(self, key: K, default: D) -> V | D: ...
+    def get(self, key: K, default: Any = None) -> Any:
+        """Return the value of a key, or else the default."""
+        if key in self._changes:
+            value = self._changes[key]
+            return default if value is None else value
+        return self._entries.get(key, default)
+
+    def __getitem__(self, key: K) -> V:
+        if (value := self.get(key)) is None:
+            raise KeyError(key)
+        return value
+
+    def __contains__(self, key: K) -> bool:
+        return self.get(key) is not None
+
+    def __bool__(self) -> bool:
+        return bool(self._entries or self._changes)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.as_dict())
+
+    def __len__(self) -> int:
+        return len(self.as_dict())
