@@ -259,8 +259,8 @@ class LadybugStore(DatabaseStore):
         """Fill this database, which must be empty, with the graph of another store.
 
         It is read into memory first, unless it is there, and written in columns.
-        If a load of more than half a million nodes and edges is killed, a part remains;
-        `upsert` completes it.
+        The nodes and each relation are a transaction: if a load is killed, a part may
+        remain; `upsert` completes it.
         """
         self._require_writable()
         if self._followers:
