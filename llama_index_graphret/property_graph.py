@@ -592,13 +592,13 @@ def _copied(
     nodes, relations = list[LabelledNode](), list[Relation]()
     for node in map(from_labelled, listed.values()):
         properties = _as_json(node.properties)
-        named = replace(
+        named_node = replace(
             node,
             name=node.name or _first_value(node, name),
             text=node.text or _first_value(node, text),
             properties=properties,
         )
-        nodes.append(to_labelled(named))
+        nodes.append(to_labelled(named_node))
     copy = GraphretPropertyGraphStore(MemoryStore())
     copy.upsert_nodes(nodes)
     for source, relation, target in triplets:

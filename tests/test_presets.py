@@ -60,7 +60,7 @@ LINKS = [
 def scaled(scores: Sequence[float]) -> list[float]:
     """Min-max scaling."""
     low, high = min(scores), max(scores)
-    return [(one - low) / (high - low) for one in scores]
+    return [(score - low) / (high - low) for score in scores]
 
 
 def mixed(index: HybridIndex, query: str, ids: Sequence[str]) -> dict[str, float]:
@@ -69,17 +69,17 @@ def mixed(index: HybridIndex, query: str, ids: Sequence[str]) -> dict[str, float
     words = scaled(index.lexical.score(query, ids).tolist())
     cosines = scaled(index.dense.score(query, ids).tolist())
     return {
-        one: 0.6 * by_words + 0.4 * cosine
-        for one, by_words, cosine in zip(ids, words, cosines, strict=True)
+        node_id: 0.6 * by_words + 0.4 * cosine
+        for node_id, by_words, cosine in zip(ids, words, cosines, strict=True)
     }
 
 
 def best(scores: dict[str, float], k: int) -> list[str]:
-    return sorted(scores, key=lambda one: (-scores[one], one))[:k]
+    return sorted(scores, key=lambda node_id: (-scores[node_id], node_id))[:k]
 
 
 def test_sage_returns_k_seeds_and_the_k_best_of_their_neighbours() -> None:
-    nodes = [Node(one, ("N",), "", text) for one, text in WORDS.items()]
+    nodes = [Node(node_id, ("N",), "", text) for node_id, text in WORDS.items()]
     store = MemoryStore.of(nodes, LINKS)
     index = HybridIndex.of_store(store, HashingEncoder())
     query = "red apple"
@@ -92,16 +92,16 @@ def test_sage_returns_k_seeds_and_the_k_best_of_their_neighbours() -> None:
             for end in (edge.source, edge.target)
             if {edge.source, edge.target} & {*seeds}
         } - {*seeds}
-        others = (
+        neighbors = (
             best(mixed(index, query, sorted(around)), k - n_seeds)
             if len(around) > 1
             else sorted(around)[: k - n_seeds]
         )
-        for found in (
+        for retriever in (
             Expand(None, store, index, ranking=SageRanking.paper(), fill=False),
             OpenGraph(store, index).retriever("expand", PAPER),
         ):
-            assert found.retrieve(query, k).ids == [*seeds, *others]
+            assert retriever.retrieve(query, k).ids == [*seeds, *neighbors]
     # their union and nothing else: the node that no edge reaches fills no place
     assert (
         len(OpenGraph(store, index).retriever("expand", PAPER).retrieve(query, 6)) < 7
@@ -122,7 +122,7 @@ def test_sage_is_built_by_similarity_alone() -> None:
 
 
 def test_flat_search_has_the_papers_share_of_words() -> None:
-    nodes = [Node(one, ("N",), "", text) for one, text in WORDS.items()]
+    nodes = [Node(node_id, ("N",), "", text) for node_id, text in WORDS.items()]
     store = MemoryStore.of(nodes)
     index = HybridIndex.of_store(store, HashingEncoder())
     hits = OpenGraph(store, index).retriever("hybrid", PAPER).retrieve("red apple", 6)
@@ -142,10 +142,10 @@ def test_arks_agents_vote_and_each_goes_to_its_own_end() -> None:
     assert ark.retrieve("films by Bob Bell", 10).ids == ["f1", "f4", "p1"]
     run = ark.explore("films by Bob Bell")
     assert [session.stop for session in run.sessions] == ["finished"] * 3
-    made = OpenGraph(store, index_of(store)).retriever(
+    retriever = OpenGraph(store, index_of(store)).retriever(
         "ark", MethodOptions(preset="paper", chat=agents[1])
     )
-    assert made.retrieve("films by Bob Bell", 10).ids == ["f1"]
+    assert retriever.retrieve("films by Bob Bell", 10).ids == ["f1"]
     assert agents[1].temperatures[-1] == 0.7
 
 
@@ -158,7 +158,7 @@ class Lists(Retriever):
         self.ids = ids
 
     def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
-        hits = [Hit(Node(one), 1 / (n + 1)) for n, one in enumerate(self.ids)]
+        hits = [Hit(Node(node_id), 1 / (n + 1)) for n, node_id in enumerate(self.ids)]
         return Retrieval(query, k, hits[:k])
 
     def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
@@ -178,7 +178,7 @@ class Plans:
 
 
 def test_grasp_fuses_by_static_rrf_and_the_reranker_by_its_own() -> None:
-    store = MemoryStore.of([Node(one) for one in "abc"])
+    store = MemoryStore.of([Node(node_id) for node_id in "abc"])
     grasp = Grasp(
         Plans(),
         store,
@@ -217,21 +217,21 @@ def test_graphraft_looks_one_and_two_hops_and_between_entities_and_fills_nothing
 
     def reached(settings: GraphRAFTSettings) -> set[int]:
         raft = GraphRAFT(store, index, settings=settings)
-        named = mentioned_entities(raft.planner, "what is next to Node w")
-        found = raft.finder.find(named)
-        return {len(hops) for one in found for _, hops in one.walks}
+        entities = mentioned_entities(raft.planner, "what is next to Node w")
+        candidates = raft.finder.find(entities)
+        return {len(hops) for one in candidates for _, hops in one.walks}
 
     assert reached(GraphRAFTSettings()) == {1, 2, 3}
     assert reached(GraphRAFTSettings.paper()) == {1, 2}
-    found = OpenGraph(store, index).retriever("graphraft", PAPER)
-    assert found.retrieve("what is next to Node w", 4).ids == ["x", "y"]
+    graphraft = OpenGraph(store, index).retriever("graphraft", PAPER)
+    assert graphraft.retrieve("what is next to Node w", 4).ids == ["x", "y"]
 
 
 def test_spark_asks_its_model_once(tmp_path: Path) -> None:
-    asked: list[str] = []
+    calls: list[str] = []
 
     def reply(messages: Sequence[object]) -> Reply:
-        asked.append("once")
+        calls.append("once")
         return Reply("no plan at all")
 
     with LadybugStore(tmp_path / "papers.lbug") as store:
@@ -239,7 +239,7 @@ def test_spark_asks_its_model_once(tmp_path: Path) -> None:
         index = BM25Index.of_store(store)
         options = MethodOptions(preset="paper", chat=Follows(reply))
         OpenGraph(store, index).retriever("spark", options).retrieve("Ada Ames", 5)
-    assert asked == ["once"]
+    assert calls == ["once"]
 
 
 @pytest.mark.parametrize("method", ["bm25", "expand", "ark", "grasp", "graphraft"])

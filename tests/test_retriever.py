@@ -96,7 +96,7 @@ def test_fusion_sums_weighted_reciprocal_ranks(ask) -> None:
 @pytest.mark.parametrize("ask", ASKED)
 def test_weights_may_depend_on_what_each_retriever_signals(ask) -> None:
     def weights(signals: Sequence[Signals]) -> list[float]:
-        return [0.0 if one.risk == "weak" else 1.0 for one in signals]
+        return [0.0 if signal.risk == "weak" else 1.0 for signal in signals]
 
     sure, unsure = Fixed("ab", "sure"), Fixed("cd", "unsure")
     unsure.signals = Signals(risk="weak", plan_valid=True)
@@ -119,13 +119,15 @@ def test_what_no_word_of_the_question_is_in_does_not_count_in_fusion(ask) -> Non
         BM25Index.build(nodes, text=text)
         for text in (NodeText.names(), NodeText.one_field("body"))
     )
-    found = ask(Fuse([IndexRetriever(names), IndexRetriever(texts)]), "alpha quark", 3)
-    assert found.ids == ["a", "z", "b"]
-    assert [hit.score for hit in found.hits[:2]] == [1 / 61, 1 / 61]
-    assert [hit.evidence[-1].kind for hit in found.hits] == ["seed", "seed", "fill"]
+    retrieval = ask(
+        Fuse([IndexRetriever(names), IndexRetriever(texts)]), "alpha quark", 3
+    )
+    assert retrieval.ids == ["a", "z", "b"]
+    assert [hit.score for hit in retrieval.hits[:2]] == [1 / 61, 1 / 61]
+    assert [hit.evidence[-1].kind for hit in retrieval.hits] == ["seed", "seed", "fill"]
     flat = ask(IndexRetriever(texts), "alpha quark", 3)
     assert flat.ids == ["z", "a", "b"]
-    assert [[one.kind for one in hit.evidence] for hit in flat.hits] == [
+    assert [[evidence.kind for evidence in hit.evidence] for hit in flat.hits] == [
         ["seed"],
         ["fill"],
         ["fill"],
@@ -283,12 +285,12 @@ PAIR = [
 def relevances(
     retriever: Retriever, query: str = "alpha beta", k: int = 3
 ) -> list[float]:
-    found = retriever.retrieve(query, k)
-    assert found.hits == asyncio.run(retriever.aretrieve(query, k)).hits
-    given = [hit.relevance for hit in found]
-    assert all(one is not None and 0 <= one <= 1 for one in given)
-    assert given == sorted(given, reverse=True)  # type: ignore[type-var]
-    return given  # type: ignore[return-value]
+    retrieval = retriever.retrieve(query, k)
+    assert retrieval.hits == asyncio.run(retriever.aretrieve(query, k)).hits
+    values = [hit.relevance for hit in retrieval]
+    assert all(relevance is not None and 0 <= relevance <= 1 for relevance in values)
+    assert values == sorted(values, reverse=True)  # type: ignore[type-var]
+    return values  # type: ignore[return-value]
 
 
 def test_relevance_is_the_share_of_the_question_that_is_said() -> None:
@@ -358,21 +360,21 @@ def test_a_key_that_no_node_has_is_warned_of() -> None:
         Expand(Fixed("ab"), store, index),
     ):
         with pytest.warns(UserWarning, match="no node has 'yaer'"):
-            found = retriever.retrieve(
+            retrieval = retriever.retrieve(
                 "alpha", 2, {"$or": [{"yaer": {"$ne": 1999}}, {"year": 1}]}
             )
-        assert [s.details for s in found.trace.stages if s.name == "unknown_key"] == [
-            {"key": "yaer"}
-        ]
+        assert [
+            s.details for s in retrieval.trace.stages if s.name == "unknown_key"
+        ] == [{"key": "yaer"}]
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            for known in (
+            for where in (
                 {"year": 1},
                 {"at.city": "x"},
                 {"name": "x", "label": "y"},
                 {"maybe": {"$exists": False}},
             ):
-                retriever.retrieve("alpha", 2, known)
+                retriever.retrieve("alpha", 2, where)
     with pytest.warns(UserWarning, match="yaer") as warned:
         Expand(None, store, index).retrieve("alpha", 2, {"yaer": 1})
     assert len(warned) == 1  # once, though free places are filled by another search
@@ -388,7 +390,7 @@ LISTS = st.lists(
 
 
 def ids(lists: list[list[str]]) -> list[str]:
-    return [one.id for one in vote(lists)]
+    return [voted.id for voted in vote(lists)]
 
 
 def test_frequency_comes_first_then_the_earliest_position_then_the_order_of_the_voters() -> (
@@ -408,14 +410,14 @@ def test_settled_is_exactly_that_no_continuation_changes_the_first(
     alphabet = "abcdef"  # two nodes more than anyone has selected
 
     def continuations(number: int) -> list[list[str]]:
-        own = lists[number]
+        own_list = lists[number]
         if number not in running:
-            return [own]
-        rest = [node for node in alphabet if node not in own]
+            return [own_list]
+        remaining = [node for node in alphabet if node not in own_list]
         return [
-            [*own, *more]
+            [*own_list, *more]
             for size in range(3)
-            for more in itertools.permutations(rest, size)
+            for more in itertools.permutations(remaining, size)
         ]
 
     expected = not running or bool(ids(lists))

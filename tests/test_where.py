@@ -133,7 +133,7 @@ def test_malformed_conditions_are_named(condition: Any, message: str) -> None:
 def test_conditions_joined_are_one_level_and_true_is_not_one() -> None:
     table = NodeTable.of([NODE, Node("other", properties={"year": 0})])
     joined = reduce(
-        lambda one, _: both(one, Where("$exists", "year", True)),
+        lambda first, _: both(first, Where("$exists", "year", True)),
         range(1_000),
         Where("$eq", "year", 1972),
     )
@@ -222,11 +222,11 @@ def test_a_property_can_be_named_where_a_node_s_own_field_has_its_name(
         Node("mine", ("mine",), "mine", "mine"),
         Node("n", ("Film",), "Solaris", "a film", {field: "mine"}),
     ]
-    for asked, expected in (
+    for condition, expected in (
         ("mine", [False, True]),
         ({"$exists": False}, [True, False]),
     ):
-        where = Where.parse({f"properties.{field}": asked})
+        where = Where.parse({f"properties.{field}": condition})
         assert where is not None
         assert NodeTable.of(nodes).mask(where).tolist() == expected  # type: ignore[union-attr]
         assert [where.matches(node) for node in nodes] == expected
@@ -328,20 +328,20 @@ INDEXES: dict[str, Callable[[MemoryStore], Any]] = {
 def test_every_index_keeps_the_condition_of_its_view(
     store: MemoryStore, kind: str
 ) -> None:
-    whole, condition = INDEXES[kind](store), Where.parse(PUBLIC)
-    assert restriction_of(whole) is None
-    assert restriction_of(whole.view(PUBLIC)) == condition
+    index, condition = INDEXES[kind](store), Where.parse(PUBLIC)
+    assert restriction_of(index) is None
+    assert restriction_of(index.view(PUBLIC)) == condition
     assert restriction_of(INDEXES[kind](store.view(PUBLIC))) == condition, (
         "an index of a view's nodes is a view"
     )
-    assert restriction_of(whole.view(None)) is None
-    view = whole.view(PUBLIC)
+    assert restriction_of(index.view(None)) is None
+    view = index.view(PUBLIC)
     view.upsert([Node("p9", ("P",), "one more", "", {"team": "open", "year": 1991})])
     view.delete(["p0"])
     assert restriction_of(view) == condition
     require_same_view(
         store.view({"team": "open"}).view({"year": 1995}),
-        whole.view({"year": 1995, "team": "open"}),
+        index.view({"year": 1995, "team": "open"}),
     )
 
 
@@ -359,11 +359,11 @@ def test_every_store_keeps_the_condition_of_its_view(
     with LadybugStore(tmp_path / "db.lbug") as embedded:
         server = Neo4jStore.from_driver(neo4j_module)
         theirs = from_property_graph_store(SimplePropertyGraphStore())
-        for one in (store, embedded, server, Neo4jTextIndex(server), theirs):
-            assert restriction_of(one) is None
-            assert restriction_of(one.view(PUBLIC)) == condition
+        for any_store in (store, embedded, server, Neo4jTextIndex(server), theirs):
+            assert restriction_of(any_store) is None
+            assert restriction_of(any_store.view(PUBLIC)) == condition
             assert (
-                restriction_of(one.view({"team": "open"}).view({"team": "open"}))
+                restriction_of(any_store.view({"team": "open"}).view({"team": "open"}))
                 is not None
             )
 
@@ -372,6 +372,6 @@ def test_no_view_of_an_index_follows_a_store(
     store: MemoryStore, tmp_path: Path
 ) -> None:
     index = BM25Index.of_store(store).view(PUBLIC)
-    for one in (store, LadybugStore(tmp_path / "db.lbug")):
+    for any_store in (store, LadybugStore(tmp_path / "db.lbug")):
         with pytest.raises(InvalidInput, match="a view has no writes"):
-            one.attach(index)
+            any_store.attach(index)

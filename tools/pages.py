@@ -1,5 +1,4 @@
-"""Write the results of benchmarks as a page of the docs, between the marks of what was
-generated.
+"""Write the results of benchmarks into a page of the docs, between its marks.
 
 ``python tools/pages.py docs/benchmarks/quality.md RESULT.json…``
 """
@@ -25,8 +24,9 @@ from graphret.evaluation.table import (
 
 
 def updated(page: str, result: dict[str, object]) -> str:
-    """Return a page with a result in place of what is between ``<!-- generated: NAME
-    -->`` and ``<!-- end -->``.
+    """Return a page with a result in place of what its marks enclose.
+
+    The marks are ``<!-- generated: NAME -->`` and ``<!-- end -->``.
 
     Raises
     ------
@@ -46,8 +46,9 @@ def updated(page: str, result: dict[str, object]) -> str:
 
 
 def markdown(result: Mapping[str, Any], *, metrics: list[str] | None = None) -> str:
-    """Return a result as Markdown tables: each figure with its gain over flat search,
-    below them that of the default with its 95 % bootstrap interval.
+    """Return a result as Markdown tables: figures and their gains over flat search.
+
+    Below them are the gains of the default with their 95 % bootstrap intervals.
     """
     lines: list[str] = []
     for title, rows, intervals in sections(result):

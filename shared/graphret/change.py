@@ -96,6 +96,6 @@ class Change:
         order[self.fresh] = len(self.before) + np.arange(len(self.fresh))
         return Splice((len(self.before), len(self.fresh)), order)
 
-    def column(self, before: NDArray[T], made: NDArray[T]) -> NDArray[T]:
+    def column(self, before: NDArray[T], fresh: NDArray[T]) -> NDArray[T]:
         """Return a column of `after` from that of `before` and the fresh values."""
-        return self.splice.of(before, made)
+        return self.splice.of(before, fresh)

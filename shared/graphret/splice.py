@@ -66,8 +66,8 @@ class Splice:
         """The new place of each row of the first column, -1 if it is left out."""
         n_rows = self.lengths[0]
         moved = np.full(n_rows, -1, dtype=np.int32)
-        kept = np.flatnonzero(self.order < n_rows)
-        moved[self.order[kept]] = kept
+        remaining = np.flatnonzero(self.order < n_rows)
+        moved[self.order[remaining]] = remaining
         return moved
 
     def of(self, *columns: NDArray[T]) -> NDArray[T]:
@@ -89,19 +89,19 @@ class Splice:
         """Return the column of lists: their begins, ``(m + 1,)``, and their items."""
         starts = ends_of(self.of(*(np.diff(begins) for begins, _ in columns)))
         if self.pieces is None:
-            every = np.concatenate([held for _, held in columns])
-            shifts = np.cumsum([0, *(len(held) for _, held in columns[:-1])])
+            every = np.concatenate([items for _, items in columns])
+            shifts = np.cumsum([0, *(len(items) for _, items in columns[:-1])])
             begins = np.concatenate(
                 [
-                    own[:-1] + shift
-                    for (own, _), shift in zip(columns, shifts, strict=True)
+                    own_begins[:-1] + shift
+                    for (own_begins, _), shift in zip(columns, shifts, strict=True)
                 ]
             )
             return starts, every[_spans(begins[self.order], np.diff(starts))]
         parts = [columns[0][1][:0]]
         for number, rows in self.pieces:
-            begins, held = columns[number]
-            parts.append(held[begins[rows.start] : begins[rows.stop]])
+            begins, items = columns[number]
+            parts.append(items[begins[rows.start] : begins[rows.stop]])
         return starts, np.concatenate(parts)
 
 
@@ -110,16 +110,18 @@ def spliced_codes(
 ) -> tuple[NDArray[np.int32], list[C]]:
     """Return the spliced column of codes, and their sorted values, none unused."""
     listed = list(columns)
-    values = sorted({value for _, meant in listed for value in meant})
+    values = sorted({value for _, codebook in listed for value in codebook})
     code = {value: i for i, value in enumerate(values)}
     columns_of_codes: list[NDArray[np.int32]] = [
-        np.asarray([code[value] for value in meant], dtype=np.int32)[codes]
-        for codes, meant in listed
+        np.asarray([code[value] for value in codebook], dtype=np.int32)[codes]
+        for codes, codebook in listed
     ]
     codes = splice.of(*columns_of_codes)
     used = np.bincount(codes, minlength=len(values)) > 0
-    kept = [value for value, there in zip(values, used.tolist(), strict=True) if there]
-    return (np.cumsum(used, dtype=np.int32) - 1)[codes], kept
+    used_values = [
+        value for value, is_used in zip(values, used.tolist(), strict=True) if is_used
+    ]
+    return (np.cumsum(used, dtype=np.int32) - 1)[codes], used_values
 
 
 def ranges(

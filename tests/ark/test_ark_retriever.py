@@ -25,8 +25,8 @@ FULL = ArkSettings(early_stop=False)
 
 
 def ark(*models: Follows, settings: ArkSettings = FULL, **options: object) -> Ark:
-    given = models[0] if len(models) == 1 else list(models)
-    return Ark(given, STORE, INDEX, settings=settings, **options)  # type: ignore[arg-type]
+    chat_models = models[0] if len(models) == 1 else list(models)
+    return Ark(chat_models, STORE, INDEX, settings=settings, **options)  # type: ignore[arg-type]
 
 
 def gone(messages: Sequence[Message]) -> Reply:
@@ -45,21 +45,21 @@ def test_agents_vote_and_every_hit_says_why(awaited: bool) -> None:
             for nodes in (["f1", "f4"], ["f4", "f1"], ["f4", "p1"])
         )
     )
-    asked, told = ("films by Bob Bell", 5), list[Stage]()
-    with on_stage(told.append):
-        found = (
-            asyncio.run(retriever.aretrieve(*asked))
+    question, stages = ("films by Bob Bell", 5), list[Stage]()
+    with on_stage(stages.append):
+        retrieval = (
+            asyncio.run(retriever.aretrieve(*question))
             if awaited
-            else retriever.retrieve(*asked)
+            else retriever.retrieve(*question)
         )
-    assert sorted((s.name, s.seconds) for s in told if "explore" in s.name) == [
-        (s.name, s.seconds) for s in found.trace.stages if "/step" in s.name
+    assert sorted((s.name, s.seconds) for s in stages if "explore" in s.name) == [
+        (s.name, s.seconds) for s in retrieval.trace.stages if "/step" in s.name
     ]
-    assert [s.name for s in told if "explore" not in s.name] == ["vote", "search"]
-    assert found.ids[:3] == ["f4", "f1", "p1"]
-    assert len(found) == 5
-    assert found.hits[3].evidence[-1].kind == "fill"
-    votes, reached = found.hits[0].evidence
+    assert [s.name for s in stages if "explore" not in s.name] == ["vote", "search"]
+    assert retrieval.ids[:3] == ["f4", "f1", "p1"]
+    assert len(retrieval) == 5
+    assert retrieval.hits[3].evidence[-1].kind == "fill"
+    votes, reached = retrieval.hits[0].evidence
     assert votes.kind == "votes"
     assert votes.rank == 1
     assert votes.properties == {"votes": 3, "of": 3, "agents": [1, 2, 3]}
@@ -68,10 +68,10 @@ def test_agents_vote_and_every_hit_says_why(awaited: bool) -> None:
         "p1",
         "directed_by",
     )
-    assert found.hits[2].evidence[1].kind == "seed"
-    scores = [hit.score for hit in found]
+    assert retrieval.hits[2].evidence[1].kind == "seed"
+    scores = [hit.score for hit in retrieval]
     assert scores == sorted(scores, reverse=True)
-    assert found.signals.walked_edges
+    assert retrieval.signals.walked_edges
 
 
 def test_the_trace_has_every_step_and_call_of_every_agent_and_a_run_is_told() -> None:
@@ -107,21 +107,21 @@ def test_the_trace_has_every_step_and_call_of_every_agent_and_a_run_is_told() ->
 
 
 def test_a_filter_limits_what_is_returned_and_not_the_walk() -> None:
-    found = ark(Follows(selecting("p1", "f1", "f4"))).retrieve(
+    retrieval = ark(Follows(selecting("p1", "f1", "f4"))).retrieve(
         "films by Bob Bell", 2, {"year": {"$gte": 1993}}
     )
-    assert found.ids[0] == "f4"
-    assert len(found) == 2
-    assert all(hit.node.properties["year"] >= 1993 for hit in found)
+    assert retrieval.ids[0] == "f4"
+    assert len(retrieval) == 2
+    assert all(hit.node.properties["year"] >= 1993 for hit in retrieval)
 
 
 def test_films_are_filled_up_with_films_before_a_person_who_is_nearer() -> None:
-    found = ark(Follows(selecting("f1"))).retrieve("films by Bob Bell", 7)
-    assert found.ids == ["f1", "f0", "f2", "f3", "f4", "f5", "p1"]
+    retrieval = ark(Follows(selecting("f1"))).retrieve("films by Bob Bell", 7)
+    assert retrieval.ids == ["f1", "f0", "f2", "f3", "f4", "f5", "p1"]
     assert ark(Follows(selecting("f1", "f4")), fill=False).retrieve(
         "films by Bob Bell", 9
     ).ids == ["f1", "f4"]
-    scores = [hit.score for hit in found]
+    scores = [hit.score for hit in retrieval]
     assert scores == sorted(scores, reverse=True)
 
 
@@ -143,9 +143,11 @@ async def test_where_it_raises_the_first_failure_stops_the_others() -> None:
 async def test_agents_stop_once_the_vote_is_settled() -> None:
     slow = Follows(selecting("f4"), "slow", wait=20)
     models = (Follows(selecting("f1")), Follows(selecting("f1", "f4")), slow)
-    found = await ark(*models, settings=ArkSettings()).aretrieve("films by Bob Bell", 1)
-    assert found.ids == ["f1"]
-    assert stops(found.trace) == ["finished", "finished", "settled"]
+    retrieval = await ark(*models, settings=ArkSettings()).aretrieve(
+        "films by Bob Bell", 1
+    )
+    assert retrieval.ids == ["f1"]
+    assert stops(retrieval.trace) == ["finished", "finished", "settled"]
     assert slow.running == 0
 
 
@@ -160,7 +162,7 @@ def test_evidence_prefers_the_edge_to_the_search_that_showed_a_node_before() -> 
     )
     film, person = ark(Follows(policy)).retrieve("Bob Bell's Blue Dusk", 2)
     assert str(film.evidence[1]) == "Blue Dusk -directed_by→ Bob Bell"
-    assert [one.kind for one in person.evidence] == ["votes", "seed"]
+    assert [evidence.kind for evidence in person.evidence] == ["votes", "seed"]
 
 
 def test_an_answer_is_not_lost_because_it_could_not_be_recorded(

@@ -32,16 +32,16 @@ Found = tuple[list[str], Trace]
 
 
 def of_core(model: Any, settings: ArkSettings, **options: Any) -> Found:
-    found = asyncio.run(
+    retrieval = asyncio.run(
         Ark(model, STORE, INDEX, settings=settings, **options).aretrieve(QUESTION, 4)
     )
-    return found.ids, found.trace
+    return retrieval.ids, retrieval.trace
 
 
 def of_langgraph(model: Any, settings: ArkSettings, **options: Any) -> Found:
     compiled = create_ark_graph(model, STORE, INDEX, settings=settings, k=4, **options)
-    found = asyncio.run(compiled.ainvoke({"question": QUESTION}))
-    return [hit["id"] for hit in found["hits"]], Trace.from_dict(found["trace"])
+    state = asyncio.run(compiled.ainvoke({"question": QUESTION}))
+    return [hit["id"] for hit in state["hits"]], Trace.from_dict(state["trace"])
 
 
 def of_llama_index(model: Any, settings: ArkSettings, **options: Any) -> Found:
@@ -50,7 +50,7 @@ def of_llama_index(model: Any, settings: ArkSettings, **options: Any) -> Found:
     ).retrieve(QUESTION)
     retrieval = retrieval_of(nodes)
     assert retrieval is not None
-    return [one.node.node_id for one in nodes], retrieval.trace
+    return [scored.node.node_id for scored in nodes], retrieval.trace
 
 
 WAYS: list[Callable[..., Found]] = [of_core, of_langgraph, of_llama_index]
@@ -134,7 +134,7 @@ def test_a_model_is_told_what_is_wrong_and_goes_on(
     ids, trace = way(Follows(policy), SETTINGS)
     assert ids[:2] == ["f4", "f1"]
     assert len(ids) == 4
-    assert any(fault.said in one for one in heard)
+    assert any(fault.said in text for text in heard)
     assert not trace.fallbacks
     if fault.wrong:
         with pytest.raises(RetrievalFailed, match=r"^ark failed: agent 1, step 2"):
@@ -163,16 +163,16 @@ ENDS = {
 def test_a_model_that_comes_to_nothing_leaves_the_search(
     kind: str, way: Callable[..., Found]
 ) -> None:
-    policy, stop, said = ENDS[kind]
+    policy, stop, error = ENDS[kind]
     ids, trace = way(Follows(policy), SETTINGS)
     assert len(ids) == 4
     [agent] = [
         stage.details for stage in trace.stages if stage.name == "explore/agent 1"
     ]
     assert agent["stop"] == stop
-    assert said in agent["error"]
+    assert error in agent["error"]
     assert any("no agent selected" in str(stage.details) for stage in trace.fallbacks)
-    with pytest.raises(RetrievalFailed, match=said):
+    with pytest.raises(RetrievalFailed, match=error):
         way(Follows(policy), SETTINGS, on_failure="raise")
 
 
@@ -263,7 +263,7 @@ def test_a_model_that_calls_no_tools_is_asked_for_json(
                 return Reply(refusal[1])
             raise ChatError(refusal[1], model="m", reason=refusal[0])
         done = sum(message.role == "assistant" for message in messages)
-        said = [
+        replies = [
             (
                 '{"calls": [{"tool": "explore_neighborhood", "arguments": {"node":'
                 ' "p1"}}]}'
@@ -273,7 +273,7 @@ def test_a_model_that_calls_no_tools_is_asked_for_json(
                 ' ["f4"]}}, {"tool": "finish", "arguments": {}}]}```'
             ),
         ]
-        return Reply(said[min(done, 1)])
+        return Reply(replies[min(done, 1)])
 
     assert way(Follows(policy), SETTINGS)[0][0] == "f4"
 
@@ -322,9 +322,9 @@ def told(explorer: Ark, question: str = STARRED) -> list[str]:
 
 def test_an_empty_graph() -> None:
     explorer = ark(MemoryStore(), BM25Index.build([]))
-    found = explorer.retrieve(STARRED, 5)
-    assert found.hits == []
-    assert found.trace.fallbacks
+    retrieval = explorer.retrieve(STARRED, 5)
+    assert retrieval.hits == []
+    assert retrieval.trace.fallbacks
     assert "There is no node" in told(explorer)[1]
 
 
@@ -338,10 +338,10 @@ def test_odd_and_long_questions(query: str) -> None:
         call("explore_neighborhood", node=query),
     ]
     explorer = ark(look=[*long, *LOOK_AT_HANKS])
-    found = explorer.retrieve(query, 4)
-    assert (len(found.hits), found.query) == (4, query)
+    retrieval = explorer.retrieve(query, 4)
+    assert (len(retrieval.hits), retrieval.query) == (4, query)
     if query.strip():
-        assert found.ids[:2] == ["Splash", "Big"]
+        assert retrieval.ids[:2] == ["Splash", "Big"]
         assert max(map(len, told(explorer, query))) < 5_000
 
 
@@ -418,10 +418,10 @@ def test_a_store_that_fails_leaves_what_is_there(fails: str, after: int) -> None
     def away() -> Any:
         raise StoreUnavailable("it is away") if after else KeyError("it is away")
 
-    found = ark(Elsewhere(fails, away, after)).retrieve(STARRED, 4)
-    assert len(found.hits) == 4
-    assert all(hit.evidence for hit in found.hits)
-    assert "it is away" in json.dumps(found.trace.to_dict())
+    retrieval = ark(Elsewhere(fails, away, after)).retrieve(STARRED, 4)
+    assert len(retrieval.hits) == 4
+    assert all(hit.evidence for hit in retrieval.hits)
+    assert "it is away" in json.dumps(retrieval.trace.to_dict())
     with pytest.raises(RetrievalFailed, match="it is away"):
         ark(Elsewhere(fails, away, after), on_failure="raise").retrieve(STARRED, 4)
 
@@ -443,12 +443,12 @@ def test_a_store_that_hangs_does_not_hold_the_run_up() -> None:
         Elsewhere("neighbors", forever.wait),
         settings=ArkSettings(n_agents=2, max_seconds=0.3),
     )
-    found = explorer.retrieve(STARRED, 2)
+    retrieval = explorer.retrieve(STARRED, 2)
     forever.set()
-    assert len(found.hits) == 2
+    assert len(retrieval.hits) == 2
     stopped = [
         stage.details["stopped"]
-        for stage in found.trace.stages
+        for stage in retrieval.trace.stages
         if stage.name == "explore"
     ]
     assert stopped == [{"seconds": 2}]

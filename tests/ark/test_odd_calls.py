@@ -36,13 +36,13 @@ def calls(*written: Any) -> Behaviour:
     """A reply with tool calls as they are written, of which a dict with a name is the
     function.
     """
-    made = [
-        {"id": f"c{i}", "type": "function", "function": one}
-        if isinstance(one, dict) and "name" in one
-        else one
-        for i, one in enumerate(written)
+    tool_calls = [
+        {"id": f"c{i}", "type": "function", "function": written_call}
+        if isinstance(written_call, dict) and "name" in written_call
+        else written_call
+        for i, written_call in enumerate(written)
     ]
-    message = {"role": "assistant", "content": None, "tool_calls": made}
+    message = {"role": "assistant", "content": None, "tool_calls": tool_calls}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
     about = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
     return body(json.dumps({**about, "choices": [choice]}))
@@ -50,7 +50,9 @@ def calls(*written: Any) -> Behaviour:
 
 def told(request: Request) -> list[str]:
     """What the tools answered to the last reply."""
-    return [one["content"] for one in request.messages if one["role"] == "tool"]
+    return [
+        message["content"] for message in request.messages if message["role"] == "tool"
+    ]
 
 
 def run(
@@ -97,8 +99,8 @@ def test_a_tool_is_known_by_a_name_that_is_nearly_its_own(name: str) -> None:
     assert not any(
         call.failed for step in ark_run.sessions[0].steps for call in step.calls
     )
-    [asked] = server.requests[1].messages[2]["tool_calls"]
-    assert asked["function"]["name"] == "global_search"
+    [tool_call] = server.requests[1].messages[2]["tool_calls"]
+    assert tool_call["function"]["name"] == "global_search"
 
 
 @pytest.mark.parametrize("name", ["web_search", "unselect", "select_finish", "", None])
@@ -132,9 +134,11 @@ def test_lists_are_read_as_they_are_written(listed: Any, in_json: bool) -> None:
         "node_types": written("movie", "genre"),
         "relation_types": written("<-[directed_by]-", "has_genre"),
     }
-    arguments = [json.dumps(one) for one in (explore, {"nodes": written("f4", "f1")})]
+    arguments = [
+        json.dumps(value) for value in (explore, {"nodes": written("f4", "f1")})
+    ]
     if in_json:
-        arguments = [json.dumps(one) for one in arguments]
+        arguments = [json.dumps(value) for value in arguments]
     ids, ark_run, _ = run(
         calls({**EXPLORE, "arguments": arguments[0]}),
         calls({**SELECT, "arguments": arguments[1]}),
@@ -148,10 +152,10 @@ def test_lists_are_read_as_they_are_written(listed: Any, in_json: bool) -> None:
 def test_a_name_with_a_comma_is_one_name() -> None:
     store = MemoryStore.of([Node("Paris, Texas", ("film, long",), "Paris, Texas")])
     box = Toolbox(store, index_of(store))
-    found = box.run(
+    observation = box.run(
         "explore_neighborhood", {"node": "Paris, Texas", "node_types": "film, long"}
     )
-    assert not found.failed
+    assert not observation.failed
 
 
 @pytest.mark.parametrize(
@@ -221,8 +225,11 @@ def test_a_model_without_tools_may_write_its_calls_in_any_format() -> None:
         {"tool": "functions.select", "parameters": {"nodes": "p1"}},
         {"calls": [{"function": {"name": "finish", "arguments": "{}"}}]},
     ]
-    said = [f"<think>{{}}</think><tool_call>{json.dumps(one)}" for one in written]
+    replies = [
+        f"<think>{{}}</think><tool_call>{json.dumps(written_call)}"
+        for written_call in written
+    ]
     refuses = status(400, "this model does not support tools")
-    ids, ark_run, _ = run(refuses, *map(text, said))
+    ids, ark_run, _ = run(refuses, *map(text, replies))
     assert ids == ["p1"]
     assert ark_run.sessions[0].stop == "finished"

@@ -46,7 +46,7 @@ def turn(
 ) -> list[ToolCall]:
     """One step: a reply with these calls, each run with the same result."""
     to_run = session.receive(Reply("", calls, Usage(10, 1)))
-    session.observe([CallOutcome(one, observation, 0.01) for one in to_run])
+    session.observe([CallOutcome(tool_call, observation, 0.01) for tool_call in to_run])
     return to_run
 
 
@@ -56,9 +56,9 @@ def started(**settings: int | bool) -> ArkSession:
 
 def test_an_agent_searches_selects_in_order_and_finishes() -> None:
     session = started()
-    assert [one.name for one in turn(session, call("global_search", query="x"))] == [
-        "global_search"
-    ]
+    assert [
+        tool_call.name for tool_call in turn(session, call("global_search", query="x"))
+    ] == ["global_search"]
     assert turn(session, call("select", nodes=["b", "a", "b"]), call("finish")) == []
     assert (session.selection, session.stop, session.error, session.tokens) == (
         ["b", "a"],
@@ -120,10 +120,10 @@ def test_what_a_session_adds_stays_within_the_budget_of_a_call(k: int) -> None:
     answers = [
         message.content for message in session.messages if message.role == "tool"
     ]
-    for answer, said in zip(
+    for answer, problem in zip(
         answers[1:], ["in step 1", "No tool has shown"], strict=True
     ):
-        assert said in answer
+        assert problem in answer
     assert "steps_left" in answers[1]
     assert max(map(estimate_tokens, answers)) <= 500
 
@@ -137,21 +137,21 @@ def test_calls_get_ids_of_their_own_and_arguments_that_are_json() -> None:
             for i, id in enumerate(["", "x", "x", ""])
         ),
     )
-    ids = [one.id for one in session.messages[2].tool_calls]
+    ids = [tool_call.id for tool_call in session.messages[2].tool_calls]
     assert len({*ids} - {""}) == 4
     assert "x" in ids
     assert [message.tool_call_id for message in session.messages[3:]] == ids
-    said = ["", " ", "null", "{}", '{"k": 2}', "no JSON"]
+    argument_texts = ["", " ", "null", "{}", '{"k": 2}', "no JSON"]
     session.receive(
         Reply(
             "",
             tuple(
                 ToolCall(f"c{i}", "finish", arguments)
-                for i, arguments in enumerate(said)
+                for i, arguments in enumerate(argument_texts)
             ),
         )
     )
-    sent = [one.arguments for one in session.messages[-1].tool_calls]
+    sent = [tool_call.arguments for tool_call in session.messages[-1].tool_calls]
     assert sent == ["{}", "{}", "{}", "{}", '{"k": 2}', "no JSON"]
 
 
@@ -161,7 +161,7 @@ def test_calls_beyond_the_most_of_a_turn_are_answered_and_not_run() -> None:
         call("select", "d", nodes=["a"]),
         call("finish", "e"),
     ]
-    assert [one.id for one in turn(session, *calls)] == ["a", "b"]
+    assert [tool_call.id for tool_call in turn(session, *calls)] == ["a", "b"]
     answers = [message.content for message in session.messages[3:]]
     assert (
         answers
@@ -189,27 +189,29 @@ _CALLS = st.lists(
 @settings(max_examples=25)
 @given(st.lists(_CALLS, max_size=8))
 def test_json_keeps_a_session_wherever_it_is_cut(turns: list[list[ToolCall]]) -> None:
-    whole, cut = started(max_steps=6), started(max_steps=6)
+    uncut, cut = started(max_steps=6), started(max_steps=6)
     for calls in turns:
-        if whole.stop:
+        if uncut.stop:
             break
         reply = Reply("", tuple(calls), Usage(1, 1))
-        pending = whole.receive(reply)
-        assert [one.id for one in cut.receive(reply)] == [one.id for one in pending]
+        pending = uncut.receive(reply)
+        assert [tool_call.id for tool_call in cut.receive(reply)] == [
+            tool_call.id for tool_call in pending
+        ]
         cut = ArkSession.from_dict(json.loads(json.dumps(cut.to_dict())))
         assert cut.pending == pending
-        for session in (whole, cut):
-            session.observe([CallOutcome(one, FOUND) for one in pending])
+        for session in (uncut, cut):
+            session.observe([CallOutcome(tool_call, FOUND) for tool_call in pending])
         cut = ArkSession.from_dict(json.loads(json.dumps(cut.to_dict())))
-    assert cut.to_dict() == whole.to_dict()
+    assert cut.to_dict() == uncut.to_dict()
     answered = [
-        message.tool_call_id for message in whole.messages if message.role == "tool"
+        message.tool_call_id for message in uncut.messages if message.role == "tool"
     ]
     assert answered == [
-        one.id for message in whole.messages for one in message.tool_calls
+        tool_call.id for message in uncut.messages for tool_call in message.tool_calls
     ]
-    assert len(set(whole.selection)) == len(whole.selection)
-    assert set(whole.selection) <= {"a", "b"}
+    assert len(set(uncut.selection)) == len(uncut.selection)
+    assert set(uncut.selection) <= {"a", "b"}
 
 
 def test_malformed_settings_and_models_are_refused_by_name() -> None:
@@ -231,7 +233,7 @@ def path(tmp_path: Path) -> Path:
 
 def odd() -> ArkRun:
     """A run with all that may go wrong in one."""
-    said = [
+    replies = [
         ToolCall("", "global_search", '["no object"]'),
         ToolCall("x", "no such tool", "no JSON"),
     ]
@@ -240,7 +242,7 @@ def odd() -> ArkRun:
             [
                 call("global_search", query="Bob Bell"),
                 call("explore_neighborhood", node="p1"),
-                *said,
+                *replies,
             ],
             [
                 call("global_search", query="Bob Bell"),
@@ -250,11 +252,11 @@ def odd() -> ArkRun:
         )
     )
     store, runs = films(), list[ArkRun]()
-    given = {
+    options = {
         "settings": ArkSettings(n_agents=2, max_steps=3, max_seconds=99.5),
         "on_run": runs.append,
     }
-    Ark([model, Follows(turns(Reply("")))], store, index_of(store), **given).retrieve(
+    Ark([model, Follows(turns(Reply("")))], store, index_of(store), **options).retrieve(
         "who \ud83d?", 2
     )  # type: ignore[arg-type]
     return runs[0]
@@ -267,8 +269,8 @@ def test_what_is_recorded_is_read_back(path: Path) -> None:
     for run, again in zip(recorded, read_runs(path), strict=True):
         for name in ("id", "question", "seconds", "created"):
             assert getattr(again, name) == getattr(run, name)
-        assert [one.to_dict() for one in again.sessions] == [
-            one.to_dict() for one in run.sessions
+        assert [agent_session.to_dict() for agent_session in again.sessions] == [
+            agent_session.to_dict() for agent_session in run.sessions
         ]
         assert again.votes == run.votes
 

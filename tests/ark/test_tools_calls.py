@@ -95,8 +95,8 @@ def test_a_search_shows_what_matches() -> None:
 
 
 def test_an_exploration_shows_neighbours_and_counts_relations() -> None:
-    found = around("Tom Hanks")
-    head, first, second = lines_of(found)
+    observation = around("Tom Hanks")
+    head, first, second = lines_of(observation)
     assert head == {
         "explored": "Tom Hanks",
         "type": "person",
@@ -109,13 +109,14 @@ def test_an_exploration_shows_neighbours_and_counts_relations() -> None:
     ]
     assert first["via"] == ["<-[:produced_by]-", "<-[:starred_actors]-"]
     assert (first["type"], second["id"]) == (["movie", "award winner"], "m1")
-    assert found.edges == (
+    assert observation.edges == (
         ("m2", "produced_by", "Tom Hanks"),
         ("m2", "starred_actors", "Tom Hanks"),
         ("m1", "starred_actors", "Tom Hanks"),
     )
     assert (
-        asyncio.run(TOOLS.arun("explore_neighborhood", {"node": "Tom Hanks"})) == found
+        asyncio.run(TOOLS.arun("explore_neighborhood", {"node": "Tom Hanks"}))
+        == observation
     )
 
 
@@ -192,13 +193,13 @@ def test_a_condition_that_cannot_hold_says_what_to_do(where: Any, said: str) -> 
 
 
 def test_relations_in_capitals_reach_a_model_as_they_are_written_back() -> None:
-    found = around("o10", SHOP)
-    _, customer, product = lines_of(found)
+    observation = around("o10", SHOP)
+    _, customer, product = lines_of(observation)
     assert (customer["via"], product["via"]) == (
         ["<-[:PLACED]-"],
         [["-[:CONTAINS]->", {"quantity": 3}, {"quantity": 5}]],
     )
-    assert "<-[:PLACED]-" in found.text
+    assert "<-[:PLACED]-" in observation.text
     for copied in (
         "<-[:PLACED]-",
         "[:PLACED]",
@@ -238,11 +239,11 @@ def test_ids_and_names_that_words_do_not_find() -> None:
         ],
         [],
     )
-    for box, found in (
+    for box, ids in (
         (tools, {"m1", "m2"}),
         (view_of(tools, {"tenant": "a"}), {"m1"}),
     ):
-        assert {node for id in ("m1", "m2") for node in search(id, box).nodes} == found
+        assert {node for id in ("m1", "m2") for node in search(id, box).nodes} == ids
     kongs = toolbox(
         [Node("k33", ("film",), "King Kong"), Node("k05", ("film",), "King Kong")], []
     )
@@ -258,11 +259,11 @@ def test_ids_and_names_that_words_do_not_find() -> None:
 
 def test_what_is_no_graph_or_no_index_is_refused() -> None:
     index, store = BM25Index.build(NODES), MemoryStore()
-    for given_store, given_index, said in (
+    for given_store, given_index, error in (
         (index, store, "store: expected a GraphStore"),
         (store, store, "index: expected a TextIndex"),
     ):
-        with pytest.raises(InvalidInput, match=said):
+        with pytest.raises(InvalidInput, match=error):
             Toolbox(given_store, given_index)  # type: ignore[arg-type]
 
 
@@ -351,10 +352,10 @@ def test_nothing_outside_a_view_is_shown_counted_or_suggested(
     text = NodeText.documents() if documents else None
     store = MemoryStore.of(nodes, edges)
     index = BM25Index.of_store(store, text=text)
-    seen = [node for node in nodes if node.properties["tenant"] == "a"]
-    ids = {node.id for node in seen}
+    visible = [node for node in nodes if node.properties["tenant"] == "a"]
+    ids = {node.id for node in visible}
     inside = MemoryStore.of(
-        seen, [edge for edge in edges if edge.source in ids and edge.target in ids]
+        visible, [edge for edge in edges if edge.source in ids and edge.target in ids]
     )
     alone = Toolbox(inside, BM25Index.of_store(inside, text=text))
     view = view_of(Toolbox(store, index), {"tenant": "a"})
@@ -467,37 +468,37 @@ def test_both_paths_agree_and_show_what_passes(
 ) -> None:
     nodes, edges = graph
     store = MemoryStore.of(nodes, edges)
-    made, node = INDEXES[index](store), nodes[place % len(nodes)].id
-    found = explore(store, made, node, **asked)
-    assert found == explore(OnlyContract(store), made, node, **asked)
+    text_index, node = INDEXES[index](store), nodes[place % len(nodes)].id
+    observation = explore(store, text_index, node, **asked)
+    assert observation == explore(OnlyContract(store), text_index, node, **asked)
 
     kinds, labels, relations = (
-        {one.id: one.labels for one in nodes},
+        {neighbor.id: neighbor.labels for neighbor in nodes},
         asked["labels"],
         asked["relations"],
     )
     passing: dict[str, set[tuple[str, bool]]] = {}
     for edge in edges:
         for other, leaves in ((edge.target, True), (edge.source, False)):
-            here = edge.source if leaves else edge.target
+            end = edge.source if leaves else edge.target
             fits = relations is None or relations.get(edge.relation) in (
                 "both",
                 "out" if leaves else "in",
             )
             loop_again = edge.source == edge.target and not leaves
             if (
-                here == node
+                end == node
                 and fits
                 and not loop_again
                 and (labels is None or labels & {*kinds[other]})
             ):
                 passing.setdefault(other, set()).add((edge.relation, leaves))
-    assert found.total == len(passing)
+    assert observation.total == len(passing)
     assert {
-        one.id: {(way.relation, way.outgoing) for way in via}
-        for one, via in zip(found.nodes, found.via, strict=True)
+        neighbor.id: {(way.relation, way.outgoing) for way in via}
+        for neighbor, via in zip(observation.nodes, observation.via, strict=True)
     }.items() <= passing.items()
-    assert len(found.nodes) == min(asked["k"], len(passing))
+    assert len(observation.nodes) == min(asked["k"], len(passing))
 
 
 def hub(n: int) -> MemoryStore:
@@ -519,18 +520,27 @@ def test_beyond_the_cap_the_filters_are_left_to_the_store_and_the_best_matches_a
     monkeypatch.setattr(neighborhood, "CAP", 20)
     store = hub(100)
     index = BM25Index.of_store(store)
-    found = explore(
+    observation = explore(
         OnlyContract(store), index, "hub", labels=["odd"], relations={"s": "out"}, k=3
     )
-    assert [one.id for one in found.nodes] == ["n0003", "n0009", "n0015"]
-    assert (found.total, found.capped, found.partial, sum(found.counts.values())) == (
+    assert [neighbor.id for neighbor in observation.nodes] == [
+        "n0003",
+        "n0009",
+        "n0015",
+    ]
+    assert (
+        observation.total,
+        observation.capped,
+        observation.partial,
+        sum(observation.counts.values()),
+    ) == (
         17,
         True,
         False,
         20,
     )
-    found = explore(OnlyContract(store), index, "hub", "temples", k=2)
-    assert ([one.id for one in found.nodes], found.partial) == (
+    observation = explore(OnlyContract(store), index, "hub", "temples", k=2)
+    assert ([neighbor.id for neighbor in observation.nodes], observation.partial) == (
         ["n0099", "n0000"],
         True,
     )
@@ -592,7 +602,9 @@ def test_a_database_says_what_memory_says_and_a_view_of_it_hides_the_rest(
 ) -> None:
     store, memory = filled(database), filled(MemoryStore())
     assert isinstance(memory, MemoryStore)
-    near, far = (Toolbox(one, BM25Index.of_store(memory)) for one in (memory, store))
+    near, far = (
+        Toolbox(backend, BM25Index.of_store(memory)) for backend in (memory, store)
+    )
     where = {"$or": [{"label": "Place"}, {"label": "Person"}]}
     for i, (name, arguments) in enumerate(CALLS):  # databases plan each query anew
         assert far.run(name, arguments) == near.run(name, arguments), arguments
@@ -611,21 +623,21 @@ def test_the_indexes_of_neo4j_rank_and_a_view_of_them_hides_the_rest(
     filled(graph)
     tools = Toolbox(graph, Neo4jTextIndex.create(graph))
     texts = {node.id: node.text for block in graph.nodes() for node in block}
-    said = next(one for one, text in sorted(texts.items()) if text)
+    node_id = next(id_ for id_, text in sorted(texts.items()) if text)
 
     def nodes(tools: Toolbox, **arguments: Any) -> tuple[str, ...]:
-        found = tools.run(
+        observation = tools.run(
             "explore_neighborhood" if "node" in arguments else "global_search",
             arguments,
         )
-        lines_of(found)
-        return found.nodes
+        lines_of(observation)
+        return observation.nodes
 
-    assert nodes(tools, query=texts[said])[0] == said
+    assert nodes(tools, query=texts[node_id])[0] == node_id
     assert nodes(tools, query="zeppelin") == ()
-    assert nodes(tools, node="hub", query=texts[said], k=1) == (said,)
+    assert nodes(tools, node="hub", query=texts[node_id], k=1) == (node_id,)
     assert nodes(tools, node="hub", query="zeppelin") == nodes(tools, node="hub")
-    hidden = view_of(tools, {"id": {"$ne": said}})
-    assert said not in nodes(hidden, query=texts[said], k=40)
-    assert said not in nodes(hidden, node="hub", query=texts[said], k=40)
-    assert hidden.run("explore_neighborhood", {"node": said}).failed
+    hidden = view_of(tools, {"id": {"$ne": node_id}})
+    assert node_id not in nodes(hidden, query=texts[node_id], k=40)
+    assert node_id not in nodes(hidden, node="hub", query=texts[node_id], k=40)
+    assert hidden.run("explore_neighborhood", {"node": node_id}).failed

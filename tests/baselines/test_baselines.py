@@ -46,8 +46,8 @@ Script = dict[str, Any]
 def numbered(*wanted: str) -> Callable[[str], Any]:
     """Choose the lines that hold all of some words, by their numbers."""
 
-    def choose(asked: str) -> Any:
-        lines = [line for line in asked.splitlines() if re.match(r"\d+\. ", line)]
+    def choose(prompt: str) -> Any:
+        lines = [line for line in prompt.splitlines() if re.match(r"\d+\. ", line)]
         fit = [line for line in lines if all(word in line for word in wanted)]
         return {
             "numbers": [int(line.partition(".")[0]) for line in fit],
@@ -60,15 +60,15 @@ def numbered(*wanted: str) -> Callable[[str], Any]:
 def turns(*replies: Any) -> Callable[[str], Any]:
     """One reply after another, over all calls."""
     left = list(replies)
-    return lambda asked: left.pop(0)
+    return lambda prompt: left.pop(0)
 
 
 def model(script: Script) -> Follows:
     def reply(messages: Sequence[Message]) -> Reply:
-        asked = "\n".join(one.content for one in messages)
-        key = next(one for one in script if one in asked)
-        said = script[key]
-        value = said(asked) if callable(said) else said
+        prompt = "\n".join(one.content for one in messages)
+        key = next(one for one in script if one in prompt)
+        script_entry = script[key]
+        value = script_entry(prompt) if callable(script_entry) else script_entry
         return Reply(json.dumps(value), usage=Usage(10, 1))
 
     return Follows(reply)
@@ -153,19 +153,19 @@ def test_a_method_finds_what_its_model_leads_it_to(
     method: Method, awaited: bool
 ) -> None:
     script, calls = SCRIPTS[method]
-    asked = model(script())
-    retriever = GRAPH.retriever(method, MethodOptions(chat=asked))
-    found: Retrieval = (
+    chat = model(script())
+    retriever = GRAPH.retriever(method, MethodOptions(chat=chat))
+    retrieval: Retrieval = (
         asyncio.run(retriever.aretrieve(QUESTION, 3))
         if awaited
         else retriever.retrieve(QUESTION, 3)
     )
-    assert found.ids[0] == ANSWER
-    assert not found.hits[0].fill
-    assert len(found) == 3
-    assert asked.asked == calls
-    assert sum(stage.details.get("tokens", 0) for stage in found.trace.stages) >= 11
-    assert not found.trace.fallbacks
+    assert retrieval.ids[0] == ANSWER
+    assert not retrieval.hits[0].fill
+    assert len(retrieval) == 3
+    assert chat.asked == calls
+    assert sum(stage.details.get("tokens", 0) for stage in retrieval.trace.stages) >= 11
+    assert not retrieval.trace.fallbacks
 
 
 @pytest.mark.parametrize("method", BASELINES)
@@ -174,9 +174,9 @@ def test_a_model_that_fails_leaves_the_answer_to_the_search(method: Method) -> N
         raise ChatError("no route", model="policy", reason="connection")
 
     options = MethodOptions(chat=Follows(fail))
-    found = GRAPH.retriever(method, options).retrieve("Cy Cole", 3)
-    assert found.ids[0] == "Cy Cole"
-    assert any("no route" in str(one.details) for one in found.trace.fallbacks)
+    retrieval = GRAPH.retriever(method, options).retrieve("Cy Cole", 3)
+    assert retrieval.ids[0] == "Cy Cole"
+    assert any("no route" in str(stage.details) for stage in retrieval.trace.fallbacks)
     strict = MethodOptions(chat=Follows(fail), on_failure="raise")
     if method not in (
         "4stepfocus",
@@ -190,18 +190,18 @@ def test_a_model_that_fails_leaves_the_answer_to_the_search(method: Method) -> N
 
 @pytest.mark.parametrize("method", BASELINES)
 def test_a_view_and_a_filter_hold_whatever_the_model_asks_for(method: Method) -> None:
-    seen = GRAPH.view({"name": {"$ne": ANSWER}})
+    allowed = GRAPH.view({"name": {"$ne": ANSWER}})
     script, _ = SCRIPTS[method]
-    said: list[str] = []
+    prompts: list[str] = []
 
     def reply(messages: Sequence[Message]) -> Reply:
-        said.append("\n".join(one.content for one in messages if one.role == "user"))
-        return told.chat(messages)
+        prompts.append("\n".join(one.content for one in messages if one.role == "user"))
+        return inner_model.chat(messages)
 
-    told = model({**script(), "": {}})
-    view = seen.retriever(method, MethodOptions(chat=Follows(reply)))
+    inner_model = model({**script(), "": {}})
+    view = allowed.retriever(method, MethodOptions(chat=Follows(reply)))
     assert ANSWER not in view.retrieve(QUESTION, 5).ids
-    shown = [one for one in said if "<data>" in one and f'"id":"{ANSWER}"' in one]
+    shown = [one for one in prompts if "<data>" in one and f'"id":"{ANSWER}"' in one]
     assert not shown
     retriever = GRAPH.retriever(method, MethodOptions(chat=model(script())))
     hits = retriever.retrieve(QUESTION, 3, {"label": "Movie"})
@@ -217,29 +217,29 @@ def test_nodes_that_the_index_does_not_hold_are_reached_all_the_same(
     retriever = OpenGraph(FILMS.store, some).retriever(
         method, MethodOptions(chat=model(script()))
     )
-    found = retriever.retrieve(QUESTION, 3)
-    assert not found.trace.fallbacks
-    assert (ANSWER in found.ids) == (method != "kar")  # which searches at last
+    retrieval = retriever.retrieve(QUESTION, 3)
+    assert not retrieval.trace.fallbacks
+    assert (ANSWER in retrieval.ids) == (method != "kar")  # which searches at last
 
 
 def test_hyde_searches_with_the_mean_of_question_and_passage() -> None:
     index = HybridIndex.of_store(FILMS.store, HashingEncoder())
     dense = index.dense
     assert dense is not None
-    asked = model({"short passage": {"passages": ["Gus Gray"]}})
+    chat = model({"short passage": {"passages": ["Gus Gray"]}})
     graph = OpenGraph(FILMS.store, index)
-    found = graph.retriever("hyde", MethodOptions(chat=asked)).retrieve(
+    retrieval = graph.retriever("hyde", MethodOptions(chat=chat)).retrieve(
         "Noon Train", 20
     )
     mean = (dense.query_vector("Noon Train") + dense.query_vector("Gus Gray")) / 2
     expected = dense.with_query("Noon Train", mean).search("Noon Train", 20)
-    assert found.ids == expected.ids
-    assert set(found.ids[:2]) == {"Noon Train", "Gus Gray"}
+    assert retrieval.ids == expected.ids
+    assert set(retrieval.ids[:2]) == {"Noon Train", "Gus Gray"}
 
 
 def test_both_frameworks_take_a_baseline_as_their_retriever() -> None:
-    asked = {"short passage": {"passages": ["They are by Ann Ames."]}}
-    hyde = GRAPH.retriever("hyde", MethodOptions(chat=model(asked)))
+    hyde_script = {"short passage": {"passages": ["They are by Ann Ames."]}}
+    hyde = GRAPH.retriever("hyde", MethodOptions(chat=model(hyde_script)))
     nodes = as_llama_index_retriever(hyde, k=3).retrieve(QUESTION)
     assert nodes[0].node.node_id == ANSWER
     documents = as_langchain_retriever(hyde, k=3).invoke(QUESTION)

@@ -31,13 +31,13 @@ COUNTS = {"nodes", "edges", "labels", "relations"}
 
 def test_build_add_remove_and_inspect_agree(tmp_path: Path) -> None:
     corpus, out = write_corpus(tmp_path), tmp_path / "graph"
-    made = graphret("build", corpus, "--out", out, "--encoder", "none", "--json").json
-    assert made.keys() == {"folder", "encoder", "seconds", "skipped", *COUNTS}
-    assert (made["folder"], made["encoder"]) == (str(out), None)
-    assert made["labels"] == {"Document": 3, "Table": 1}
+    built = graphret("build", corpus, "--out", out, "--encoder", "none", "--json").json
+    assert built.keys() == {"folder", "encoder", "seconds", "skipped", *COUNTS}
+    assert (built["folder"], built["encoder"]) == (str(out), None)
+    assert built["labels"] == {"Document": 3, "Table": 1}
 
     before = graphret("inspect", "--graph", out, "--json").json
-    assert {key: before[key] for key in COUNTS} == {key: made[key] for key in COUNTS}
+    assert {key: before[key] for key in COUNTS} == {key: built[key] for key in COUNTS}
     assert sum(before["relations"].values()) == before["edges"]
 
     more = tmp_path / "cy.jsonl"
@@ -48,9 +48,9 @@ def test_build_add_remove_and_inspect_agree(tmp_path: Path) -> None:
     added = graphret("add", "--graph", out, more, "--json").json
     assert added.keys() == {"folder", "added", "skipped", *COUNTS}
     assert added["added"] == ["cy#0"]
-    assert added["nodes"] == made["nodes"] + 1
+    assert added["nodes"] == built["nodes"] + 1
     assert (
-        added["relations"]["MENTIONS"] == made["relations"]["MENTIONS"] + 1
+        added["relations"]["MENTIONS"] == built["relations"]["MENTIONS"] + 1
     )  # its text says Ann Ames
 
     removed = graphret("remove", "--graph", out, "cy", "--json").json
@@ -85,13 +85,13 @@ def test_query_finds_the_director_by_the_row_that_names_her(tmp_path: Path) -> N
     assert answer["trace"]["stages"]
     assert "Ann Ames" in page.read_text(encoding="utf-8")
     printed = graphret("query", QUESTION, "--graph", graph, "-k", 2).out
-    for said in (
+    for expected in (
         "Films of 1999 · List",
         "row 1",
         "Film: Dawn · Director: Ann Ames",
         "found by the question",
     ):
-        assert said in printed
+        assert expected in printed
 
 
 def test_query_returns_only_what_the_condition_allows(tmp_path: Path) -> None:
@@ -114,10 +114,11 @@ TABLE = "| Film | Director |\n|---|---|\n| {} | Ann Ames |\n"
 
 
 def listed(graph: Path) -> dict[str, tuple[str, str, int]]:
-    found = graphret("list", "--graph", graph, "--json").json
-    assert found["folder"] == str(graph)
+    result = graphret("list", "--graph", graph, "--json").json
+    assert result["folder"] == str(graph)
     return {
-        one["id"]: (one["name"], one["kind"], one["chunks"]) for one in found["items"]
+        item["id"]: (item["name"], item["kind"], item["chunks"])
+        for item in result["items"]
     }
 
 
@@ -294,8 +295,10 @@ def test_wrong_input_is_2(
     graph = built(tmp_path)
     monkeypatch.chdir(tmp_path)
     names = {"GRAPH": str(graph), "CORPUS": "corpus.jsonl", "OUT": "out"}
-    given = [names.get(one, one.replace("GRAPH/", f"{graph}/")) for one in arguments]
-    assert said in refused(2, *given)
+    command = [
+        names.get(item, item.replace("GRAPH/", f"{graph}/")) for item in arguments
+    ]
+    assert said in refused(2, *command)
     assert not (tmp_path / "out").exists()
     assert (
         graphret("inspect", "--graph", graph, "--json").json["nodes"] == 4
@@ -411,11 +414,11 @@ def test_an_error_that_nobody_foresaw_is_1(
         raise RuntimeError("two\nlines")
 
     monkeypatch.setattr(query, "opened_graph", broken)
-    asked = ("query", "x", "--method", "sage", "--graph", "g")
+    arguments = ("query", "x", "--method", "sage", "--graph", "g")
     assert "unexpected error: RuntimeError: two lines (--debug shows where)" in refused(
-        1, *asked
+        1, *arguments
     )
-    debugged = graphret(*asked, "--debug")
+    debugged = graphret(*arguments, "--debug")
     assert debugged.code == 1
     assert "Traceback" in debugged.err
     assert "in broken" in debugged.err
@@ -472,8 +475,8 @@ def test_the_real_command_answers_and_is_quick_to_help(tmp_path: Path) -> None:
     assert (failed.returncode, failed.stdout) == (3, "")
     assert "Traceback" not in failed.stderr
     help_ = graphret("--help").out
-    for said in ("demo", "build", "query", "inspect", "add", "remove", "bench"):
-        assert said in " ".join(help_.split())
+    for expected in ("demo", "build", "query", "inspect", "add", "remove", "bench"):
+        assert expected in " ".join(help_.split())
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
@@ -525,7 +528,7 @@ def data(tmp_path: Path) -> Path:
         "Kent": ["Kent is a county in England."],
         "Ohio": ["Ohio is a state."],
     }
-    asked = [
+    questions = [
         {
             "question": "Who directed Dawn of 1999?",
             "supporting_facts": [["Dawn", 0], ["Ann Ames", 0]],
@@ -536,7 +539,7 @@ def data(tmp_path: Path) -> Path:
         },
     ]
     (folder / "tiny_corpus.json").write_text(json.dumps(passages))
-    (folder / "tiny.json").write_text(json.dumps(asked))
+    (folder / "tiny.json").write_text(json.dumps(questions))
     return folder
 
 

@@ -47,19 +47,25 @@ def kb(folder: Path, text: str = KB) -> Path:
 
 def test_import_says_what_it_read_and_inspect_agrees(tmp_path: Path) -> None:
     out = tmp_path / "graph"
-    said = graphret(
+    imported = graphret(
         "import", kb(tmp_path), "--format", "metaqa", "--out", out, "--json"
     ).json
-    assert said.keys() == {"source", "to", "format", *COUNTS, "merged", "seconds"}
-    assert (said["format"], said["nodes"], said["edges"]) == ("metaqa", 3, 3)
-    assert said["labels"] == {"Actor": 1, "Director": 1, "Movie": 1, "Year": 1}
-    assert said["relations"] == {
+    assert imported.keys() == {"source", "to", "format", *COUNTS, "merged", "seconds"}
+    assert (imported["format"], imported["nodes"], imported["edges"]) == (
+        "metaqa",
+        3,
+        3,
+    )
+    assert imported["labels"] == {"Actor": 1, "Director": 1, "Movie": 1, "Year": 1}
+    assert imported["relations"] == {
         "directed_by": 1,
         "release_year": 1,
         "starred_actors": 1,
     }
-    found = graphret("inspect", "--graph", out, "--json").json
-    assert {key: found[key] for key in COUNTS} == {key: said[key] for key in COUNTS}
+    inspected = graphret("inspect", "--graph", out, "--json").json
+    assert {key: inspected[key] for key in COUNTS} == {
+        key: imported[key] for key in COUNTS
+    }
     assert {
         "folder",
         "components",
@@ -68,8 +74,8 @@ def test_import_says_what_it_read_and_inspect_agrees(tmp_path: Path) -> None:
         "bytes",
         "version",
         "generation",
-    } <= found.keys()
-    assert found["encoder"] is None
+    } <= inspected.keys()
+    assert inspected["encoder"] is None
     assert "all checksums match" in graphret("inspect", "--graph", out).out
     assert (
         graphret("inspect", "--graph", out, "--plot", tmp_path / "plot.svg").code == 0
@@ -131,8 +137,8 @@ def test_export_writes_and_schema_prints_text_within_a_budget_or_json(
         "--out",
         tmp_path / "g.graphml",
     )
-    said = graphret(*export, "--json").json
-    assert said.keys() == {
+    exported = graphret(*export, "--json").json
+    assert exported.keys() == {
         "graph",
         "format",
         "out",
@@ -143,15 +149,15 @@ def test_export_writes_and_schema_prints_text_within_a_budget_or_json(
     }
     assert nx.read_graphml(tmp_path / "g.graphml").nodes["ada"]["born"] == 1815
     assert graphret(*export).out.startswith("2 nodes and 1 edges")
-    whole = graphret("schema", "--graph", out)
-    assert whole.code == 0
-    assert whole.out.rstrip("\n") == MemoryStore.load(out).schema().text()
-    assert "(:Person)-[:WROTE_ON]->(:Machine)" in whole.out
+    full_text = graphret("schema", "--graph", out)
+    assert full_text.code == 0
+    assert full_text.out.rstrip("\n") == MemoryStore.load(out).schema().text()
+    assert "(:Person)-[:WROTE_ON]->(:Machine)" in full_text.out
     short = graphret("schema", "--graph", out, "--max-tokens", 40)
-    assert len(short.out) < len(whole.out)
+    assert len(short.out) < len(full_text.out)
     assert "Left out" in short.out
-    found = graphret("schema", "--graph", out, "--json").json
-    assert found == json.loads(
+    schema_json = graphret("schema", "--graph", out, "--json").json
+    assert schema_json == json.loads(
         json.dumps(MemoryStore.load(out).schema().to_dict() | {"dialect": None})
     )
     assert graphret("schema", "--graph", out, "--max-tokens", 0).code == 2
@@ -160,7 +166,7 @@ def test_export_writes_and_schema_prints_text_within_a_budget_or_json(
 def test_schema_inspect_and_export_take_a_graph_of_documents(tmp_path: Path) -> None:
     graph = built(tmp_path)
     assert "MENTIONS" in graphret("schema", "--graph", graph).out
-    said = graphret(
+    exported = graphret(
         "export",
         "--graph",
         graph,
@@ -171,7 +177,7 @@ def test_schema_inspect_and_export_take_a_graph_of_documents(tmp_path: Path) -> 
         "--json",
     ).json
     assert (
-        said["nodes"]
+        exported["nodes"]
         == graphret("inspect", "--graph", graph, "--json").json["nodes"]
         == 4
     )
@@ -179,7 +185,7 @@ def test_schema_inspect_and_export_take_a_graph_of_documents(tmp_path: Path) -> 
     assert (copied["format"], copied["nodes"], copied["edges"]) == (
         "store",
         4,
-        said["edges"],
+        exported["edges"],
     )
     assert (
         graphret("inspect", "--graph", tmp_path / "plain", "--json").json["relations"]
@@ -236,11 +242,13 @@ def test_a_folder_of_documents_is_not_replaced_by_a_plain_graph(tmp_path: Path) 
 
 def all_commands_on(where: str, tmp_path: Path) -> None:
     """Import into a database, look at it, and get the same graph out of it again."""
-    said = graphret("import", example.KB, "--out", where, "--json").json
-    assert (said["nodes"], said["edges"]) == (398, 549)
-    found = graphret("inspect", "--graph", where, "--json").json
-    assert found.keys() == {"where", *COUNTS}
-    assert {key: found[key] for key in COUNTS} == {key: said[key] for key in COUNTS}
+    imported = graphret("import", example.KB, "--out", where, "--json").json
+    assert (imported["nodes"], imported["edges"]) == (398, 549)
+    inspected = graphret("inspect", "--graph", where, "--json").json
+    assert inspected.keys() == {"where", *COUNTS}
+    assert {key: inspected[key] for key in COUNTS} == {
+        key: imported[key] for key in COUNTS
+    }
     assert "directed_by" in graphret("inspect", "--graph", where).out
     assert (
         "(:Movie)-[:directed_by]->(:Director) 63"
@@ -258,7 +266,7 @@ def all_commands_on(where: str, tmp_path: Path) -> None:
     )
     assert (ran.json["nodes"], ran.json["edges"]) == (398, 549)
     back = graphret("import", where, "--out", tmp_path / "back", "--json").json
-    assert {key: back[key] for key in COUNTS} == {key: said[key] for key in COUNTS}
+    assert {key: back[key] for key in COUNTS} == {key: imported[key] for key in COUNTS}
 
 
 def test_a_ladybug_file(tmp_path: Path) -> None:
@@ -335,10 +343,10 @@ def test_an_error_has_its_line_and_the_nearest_names(graph: Path) -> None:
         graph,
     )
     assert ran.code == 2
-    found, verdict = ran.out.splitlines()[0], ran.out.splitlines()[-1]
-    assert found.startswith("2:")
-    assert "nmae" in found
-    assert found.endswith("(nearest: name)")
+    finding, verdict = ran.out.splitlines()[0], ran.out.splitlines()[-1]
+    assert finding.startswith("2:")
+    assert "nmae" in finding
+    assert finding.endswith("(nearest: name)")
     assert "may not run; errors: 1," in verdict
 
 

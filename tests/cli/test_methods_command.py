@@ -68,15 +68,15 @@ def stages(found: Any, name: str) -> list[Any]:
 def test_the_policy_explores_the_films(movies: Path) -> None:
     ran = graphret("query", QUESTION, "--graph", movies, *ARK, "-k", 5, "--json")
     assert ran.code == 0, ran.err
-    found = ran.json
-    assert (found["query"], found["k"], len(found["hits"])) == (QUESTION, 5, 5)
-    assert {label for hit in found["hits"] for label in hit["labels"]} == {"Actor"}
-    votes, reached = found["hits"][0]["evidence"][:2]
+    result = ran.json
+    assert (result["query"], result["k"], len(result["hits"])) == (QUESTION, 5, 5)
+    assert {label for hit in result["hits"] for label in hit["labels"]} == {"Actor"}
+    votes, reached = result["hits"][0]["evidence"][:2]
     assert votes["kind"] == "votes"
     assert votes["properties"] == {"votes": 3, "of": 3, "agents": [1, 2, 3]}
     assert (reached["kind"], reached["relation"]) == ("neighbor", "starred_actors")
-    assert len(stages(found, "explore/agent 3/step")) >= 3
-    assert stages(found, "vote")[0]["ranking"][0]["id"] == found["hits"][0]["id"]
+    assert len(stages(result, "explore/agent 3/step")) >= 3
+    assert stages(result, "vote")[0]["ranking"][0]["id"] == result["hits"][0]["id"]
     assert ran.err == ""
 
 
@@ -88,14 +88,14 @@ def test_hits_come_with_votes_and_how_they_were_reached_and_verbose_with_the_ste
     assert "↳ starred_actors ← " in ran.out
     assert "global_search" not in ran.out
     ran = graphret("query", QUESTION, "--graph", movies, *ARK, "-v", "--agents", 2)
-    for said in (
+    for expected in (
         "agent 1",
         "finished",
         'explore_neighborhood(node="Kathryn Bigelow"',
         "Vote",
         "2 of 2",
     ):
-        assert said in ran.out
+        assert expected in ran.out
     assert ran.err == ""
 
 
@@ -118,9 +118,9 @@ def test_a_run_is_recorded_and_drawn(movies: Path, tmp_path: Path) -> None:
             )
         )
         assert ran.code == 0, ran.err
-    said = " ".join(ran.out.split())
-    assert f"drawn in {page}" in said
-    assert f"recorded in {record}" in said
+    printed = " ".join(ran.out.split())
+    assert f"drawn in {page}" in printed
+    assert f"recorded in {record}" in printed
     assert [len(run.sessions) for run in read_runs(record)] == [3, 1]
     text = page.read_text(encoding="utf-8")
     assert QUESTION in text
@@ -291,7 +291,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_is_shown(recorded: Path) -> None:
     ran = graphret("replay", recorded)
     assert (ran.code, ran.err) == (0, "")
-    for said in (
+    for expected in (
         RECORDED,
         "agent 3",
         'explore_neighborhood(node="Kathryn Bigelow"',
@@ -299,15 +299,15 @@ def test_a_run_is_shown(recorded: Path) -> None:
         "select(",
         "Vote",
     ):
-        assert said in ran.out
-    found = graphret("replay", recorded, "--json").json
-    assert (found["question"], [agent["agent"] for agent in found["agents"]]) == (
+        assert expected in ran.out
+    result = graphret("replay", recorded, "--json").json
+    assert (result["question"], [agent["agent"] for agent in result["agents"]]) == (
         RECORDED,
         [1, 2, 3],
     )
-    assert found["votes"][0]["id"] == found["agents"][0]["selection"][0]
-    assert found["agents"][0]["messages"][1] == {"role": "user", "content": RECORDED}
-    assert found["agents"][0]["stop"] == "finished"
+    assert result["votes"][0]["id"] == result["agents"][0]["selection"][0]
+    assert result["agents"][0]["messages"][1] == {"role": "user", "content": RECORDED}
+    assert result["agents"][0]["stop"] == "finished"
 
 
 def test_what_an_encoding_has_not_is_said_in_other_characters(tmp_path: Path) -> None:
@@ -319,8 +319,8 @@ def test_what_an_encoding_has_not_is_said_in_other_characters(tmp_path: Path) ->
     assert r"who built Poljud, \u4f5c\u5bb6 or Maga" in ran.out
     assert "š?" in ran.out
     assert "Vote" in ran.out
-    found = graphret("replay", tmp_path / "r.jsonl", "--json", charset="cp1252").json
-    assert (found["question"], found["cut_short"]) == (run.question, True)
+    result = graphret("replay", tmp_path / "r.jsonl", "--json", charset="cp1252").json
+    assert (result["question"], result["cut_short"]) == (run.question, True)
 
 
 def test_one_of_several_is_chosen(tmp_path: Path) -> None:
@@ -346,7 +346,7 @@ def test_one_of_several_is_chosen(tmp_path: Path) -> None:
 def test_what_cannot_be_shown_is_named(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     Recorder(path)(small())
-    for arguments, code, said in (
+    for arguments, code, error in (
         (
             [tmp_path / "missing.jsonl"],
             2,
@@ -356,7 +356,7 @@ def test_what_cannot_be_shown_is_named(tmp_path: Path) -> None:
     ):
         ran = graphret("replay", *arguments)
         assert (ran.code, ran.out) == (code, "")
-        assert said in ran.err
+        assert error in ran.err
     text = path.read_text()
     path.write_text(text.replace("trajectory/1", "trajectory/9"))
     ran = graphret("replay", path)
@@ -376,7 +376,7 @@ def test_a_plan_is_run_printed_and_drawn(tmp_path: Path) -> None:
     graph, page = str(tmp_path / "papers.lbug"), tmp_path / "page.html"
     with LadybugStore(graph) as store:
         store.upsert(NODES, EDGES)
-    asked = [
+    arguments = [
         "query",
         "papers by Ada Ames",
         "--method",
@@ -389,41 +389,43 @@ def test_a_plan_is_run_printed_and_drawn(tmp_path: Path) -> None:
         "m",
     ]
     with OpenAIServer(default=plan(BY_ADA)) as server:
-        told = graphret(*asked, "--base-url", server.base_url, "--explain", page)
-        found = graphret(
-            *asked, "--base-url", server.base_url, "--json", "--expand", "-edge"
+        explained = graphret(
+            *arguments, "--base-url", server.base_url, "--explain", page
+        )
+        result = graphret(
+            *arguments, "--base-url", server.base_url, "--json", "--expand", "-edge"
         ).json
         by_policy = {
             policy: graphret(
-                *(*asked, "--base-url", server.base_url, "--json"),
+                *(*arguments, "--base-url", server.base_url, "--json"),
                 *("--expand", policy, "--ranking", "paper"),
             ).json
             for policy in ("+edge", "-edge")
         }
-        clash = [*asked, "--base-url", server.base_url, "--preset", "paper"]
+        clash = [*arguments, "--base-url", server.base_url, "--preset", "paper"]
         refused = graphret(*clash, "--ranking", "coverage")
     assert (refused.code, "has the paper's, not 'coverage'" in refused.err) == (2, True)
     (expanded,) = stages(by_policy["+edge"], "expand")
     assert expanded["ranking"] == "paper"
     (skipped,) = stages(by_policy["-edge"], "expand")
     assert "walked relations itself" in skipped["skipped"]
-    assert "row 1 of MATCH (a:Author)" in " ".join(told.out.split())
+    assert "row 1 of MATCH (a:Author)" in " ".join(explained.out.split())
     assert "Graph Retrieval 0" in page.read_text()
-    assert [hit["id"] for hit in found["hits"]][:3] == ["p0", "p3", "p6"]
+    assert [hit["id"] for hit in result["hits"]][:3] == ["p0", "p3", "p6"]
     count = (
         "MATCH (a:Author)-[:WROTE]->(p) WHERE a.name = 'ada ams' RETURN count(p) AS"
         " papers"
     )
     with OpenAIServer(default=plan(count)) as server:
         url = "--base-url", server.base_url
-        counted = graphret(*asked, *url, "--explain", page)
-        as_json = graphret(*asked, *url, "--json").json
+        counted = graphret(*arguments, *url, "--explain", page)
+        as_json = graphret(*arguments, *url, "--json").json
     assert "papers: 3" in counted.out
     assert "'ada ams' is 'Ada Ames' in the graph it found 1 row" in counted.err
     assert "papers: 3" in page.read_text()
     assert as_json["rows"] == [{"papers": 3}]
     with OpenAIServer(default=status(401)) as server:
-        failed = graphret(*asked, "--base-url", server.base_url)
+        failed = graphret(*arguments, "--base-url", server.base_url)
     assert failed.code == 5
     assert "HTTP 401" in failed.err
 
@@ -433,18 +435,18 @@ def test_what_it_needs_is_said(tmp_path: Path) -> None:
     graphret(
         "build", tmp_path / "notes.md", "--out", tmp_path / "g", "--encoder", "none"
     )
-    for more, said in (
+    for more, error in (
         ([], "--model"),
         (
             ["--model", "m", "--base-url", "http://localhost:1/v1"],
             "expected one that runs Cypher",
         ),
     ):
-        told = graphret(
+        ran = graphret(
             "query", "a", "--method", "spark", "--graph", tmp_path / "g", *more
         )
-        assert told.code
-        assert said in " ".join(told.err.split())
+        assert ran.code
+        assert error in " ".join(ran.err.split())
 
 
 @pytest.fixture(scope="module")
@@ -464,7 +466,7 @@ def test_whatever_it_writes_ends_in_hits(base_url: str, tmp_path: Path) -> None:
         "".join(line for line in KB.open() if "|directed_by|" in line)
     )  # a short prompt is read sooner
     import_graph(films, graph)
-    asked = [
+    arguments = [
         "query",
         "who directed Near Dark?",
         "--graph",
@@ -476,10 +478,12 @@ def test_whatever_it_writes_ends_in_hits(base_url: str, tmp_path: Path) -> None:
         "--repair-calls",
         "0",
     ]
-    found = graphret(*asked, "--base-url", base_url, "--method", "spark", "--json").json
-    assert len(found["hits"]) == 3
+    result = graphret(
+        *arguments, "--base-url", base_url, "--method", "spark", "--json"
+    ).json
+    assert len(result["hits"]) == 3
     [plan] = [
-        stage for stage in found["trace"]["stages"] if stage["name"].endswith("plan")
+        stage for stage in result["trace"]["stages"] if stage["name"].endswith("plan")
     ]
     assert (
         not {"error", "failed"} & plan.keys()
@@ -493,9 +497,11 @@ def test_a_small_context_holds_what_an_agent_is_told(
     base_url: str, movies: Path
 ) -> None:
     with OpenAIServer(answers) as server:
-        asked = ("query", QUESTION, "--graph", movies, *ARK, "--agents", 1)
-        graphret(*asked, "--model", "m", "--base-url", server.base_url)
-        told = server.requests[0].body
+        arguments = ("query", QUESTION, "--graph", movies, *ARK, "--agents", 1)
+        graphret(*arguments, "--model", "m", "--base-url", server.base_url)
+        request_body = server.requests[0].body
     address = f"{base_url.removesuffix('/v1')}/tokenize"
-    read = httpx.post(address, json={"content": json.dumps(told)}).json()["tokens"]
+    read = httpx.post(address, json={"content": json.dumps(request_body)}).json()[
+        "tokens"
+    ]
     assert 500 < len(read) < small_model.CONTEXT - small_model.REPLY

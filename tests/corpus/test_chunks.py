@@ -136,12 +136,17 @@ def test_a_further_heading_is_a_name_of_its_page(stripped: bool) -> None:
         )
         for i, heading in enumerate(headings)
     ]
-    told = from_chunks(chunks)
-    assert [node.name for node in told] == ["Setup", "Setup › Examples", "Setup › Keep"]
-    assert {node.properties["chunk_index"] for node in told} == {0, 1, 2}
-    assert from_chunks(told) == told
+    located = from_chunks(chunks)
+    assert [node.name for node in located] == [
+        "Setup",
+        "Setup › Examples",
+        "Setup › Keep",
+    ]
+    assert {node.properties["chunk_index"] for node in located} == {0, 1, 2}
+    assert from_chunks(located) == located
     alone = from_chunks(
-        Node(one.id, one.labels, "", one.text, {"Header 1": one.name}) for one in chunks
+        Node(chunk.id, chunk.labels, "", chunk.text, {"Header 1": chunk.name})
+        for chunk in chunks
     )
     assert [node.name for node in alone] == headings  # of no page that is known
 
@@ -165,12 +170,12 @@ def cut(
 
 
 def rows_of(nodes: list[Node]) -> list[list[str]]:
-    told = [node.properties for node in nodes if "table_rows" in node.properties]
-    told.sort(key=lambda properties: properties.get("chunk_index", 0))
+    tables = [node.properties for node in nodes if "table_rows" in node.properties]
+    tables.sort(key=lambda properties: properties.get("chunk_index", 0))
     rows = [
-        (own["table_row_start"] + i, row)
-        for own in told
-        for i, row in enumerate(own["table_rows"])
+        (table["table_row_start"] + i, row)
+        for table in tables
+        for i, row in enumerate(table["table_rows"])
     ]
     assert [number for number, _ in rows] == list(
         range(len(rows))
@@ -186,17 +191,17 @@ def test_every_chunk_knows_its_source_in_any_order(
     nodes = cut(PAGE, size, overlap)
     shuffled = nodes.copy()
     rng.shuffle(shuffled)
-    told = from_chunks(shuffled)
-    assert sorted(told, key=lambda node: node.id) == from_chunks(nodes)
-    assert [node.id for node in told] == [node.id for node in shuffled]
-    assert {node.name for node in told} == {"The Grand Hotel"}
-    assert [node.text for node in told] == [node.text for node in shuffled]
-    assert rows_of(told) == [["12", "Ada Lovelace"], ["13", "Charles Babbage"]]
+    located = from_chunks(shuffled)
+    assert sorted(located, key=lambda node: node.id) == from_chunks(nodes)
+    assert [node.id for node in located] == [node.id for node in shuffled]
+    assert {node.name for node in located} == {"The Grand Hotel"}
+    assert [node.text for node in located] == [node.text for node in shuffled]
+    assert rows_of(located) == [["12", "Ada Lovelace"], ["13", "Charles Babbage"]]
     assert all(
         node.properties.get("table_header", ["Room", "Guest"]) == ["Room", "Guest"]
-        for node in told
+        for node in located
     )
-    for node in told:
+    for node in located:
         start = node.properties["chunk_start"]
         section = (
             ""
@@ -206,14 +211,14 @@ def test_every_chunk_knows_its_source_in_any_order(
             else "Rooms > Prices"
         )
         assert node.properties.get("section", "") == section
-    assert from_chunks(told) == told  # again, and after changes, as at first
+    assert from_chunks(located) == located  # again, and after changes, as at first
 
 
 def test_chunks_without_places_follow_each_other() -> None:
-    told = from_chunks(cut(PAGE, 150, 0, places=False))
-    assert {node.name for node in told} == {"The Grand Hotel"}
-    assert rows_of(told) == [["12", "Ada Lovelace"], ["13", "Charles Babbage"]]
-    assert told[-1].properties["section"] == "Rooms"
+    located = from_chunks(cut(PAGE, 150, 0, places=False))
+    assert {node.name for node in located} == {"The Grand Hotel"}
+    assert rows_of(located) == [["12", "Ada Lovelace"], ["13", "Charles Babbage"]]
+    assert located[-1].properties["section"] == "Rooms"
 
 
 CSV = (
@@ -232,9 +237,9 @@ ROWS += [[f"Person {i}", str(1800 + i), f"Something {i}"] for i in range(20)]
 def test_a_file_of_commas_that_was_cut_as_text_is_a_table(
     size: int, overlap: int
 ) -> None:
-    told = from_chunks(cut(CSV, size, overlap, source="people.csv"))
-    assert rows_of(told) == ROWS
-    tables = [node for node in told if "table_rows" in node.properties]
+    located = from_chunks(cut(CSV, size, overlap, source="people.csv"))
+    assert rows_of(located) == ROWS
+    tables = [node for node in located if "table_rows" in node.properties]
     assert all(
         node.properties["table_header"] == ["Name", "Born", "Known, for"]
         for node in tables
@@ -274,25 +279,27 @@ def test_one_document_a_row() -> None:
         Node(f"r{n}", ("Document",), "", text, {"source": "p.csv", "row": n})
         for n, text in enumerate(texts)
     ]
-    told = from_chunks([placed(node, "p.csv", None) for node in reversed(nodes)])
+    located = from_chunks([placed(node, "p.csv", None) for node in reversed(nodes)])
     rows = [["Ada Lovelace", "1815", "Notes, on the Engine\nand: more"], *ROWS[1:]]
-    assert rows_of(told) == rows
-    assert all(node.properties["table_header"] == header for node in told)
-    whole = [item for node in nodes for item in items_of(node.text, node.properties)]
-    assert [(type(item), item.text, item.title) for item in whole] == [
+    assert rows_of(located) == rows
+    assert all(node.properties["table_header"] == header for node in located)
+    all_items = [
+        item for node in nodes for item in items_of(node.text, node.properties)
+    ]
+    assert [(type(item), item.text, item.title) for item in all_items] == [
         (Document, text, "p") for text in texts
     ]
 
 
 def test_text_around_a_table() -> None:
     text = "Guests of Ada.\n\n| Room | Guest |\n|---|---|\n| 12 | Ada L. |\n\nDone."
-    (told,) = from_chunks([Node("c", ("Document",), "", text)])
-    assert (told.properties["table_header"], told.properties["table_rows"]) == (
+    (node,) = from_chunks([Node("c", ("Document",), "", text)])
+    assert (node.properties["table_header"], node.properties["table_rows"]) == (
         ["Room", "Guest"],
         [["12", "Ada L."]],
     )
-    assert told.properties["table_context"].split() == ["Guests", "of", "Ada.", "Done."]
-    assert told.labels == ("Document",)
+    assert node.properties["table_context"].split() == ["Guests", "of", "Ada.", "Done."]
+    assert node.labels == ("Document",)
 
 
 def test_pages_are_one_source_and_titles_of_one_file_are_several() -> None:
@@ -306,9 +313,9 @@ def test_pages_are_one_source_and_titles_of_one_file_are_several() -> None:
         )
         for n in (10, 9)
     ]
-    told = from_chunks(placed(page, f"doc-{page.id}", 0) for page in pages)
-    assert [node.properties["chunk_index"] for node in told] == [1, 0]
-    assert {node.properties["source_id"] for node in told} == {"b.pdf"}
+    located = from_chunks(placed(page, f"doc-{page.id}", 0) for page in pages)
+    assert [node.properties["chunk_index"] for node in located] == [1, 0]
+    assert {node.properties["source_id"] for node in located} == {"b.pdf"}
     records = [
         Node(
             f"n{n}",
@@ -319,9 +326,9 @@ def test_pages_are_one_source_and_titles_of_one_file_are_several() -> None:
         )
         for n in range(2)
     ]
-    told = from_chunks(placed(record, "b.jsonl", None) for record in records)
-    assert len({node.properties["source_id"] for node in told}) == 2
-    assert [without_derived(node).properties["source_id"] for node in told] == [
+    located = from_chunks(placed(record, "b.jsonl", None) for record in records)
+    assert len({node.properties["source_id"] for node in located}) == 2
+    assert [without_derived(node).properties["source_id"] for node in located] == [
         "b.jsonl",
         "b.jsonl",
     ]

@@ -134,8 +134,8 @@ def test_a_batch_is_what_would_be_sent_and_its_replies_stand_in_for_asking(
         assert write_batch(requests, llm, NODES) == 2
         written = [json.loads(line) for line in requests.read_text().splitlines()]
         assert written[0]["body"] == server.requests[0].body
-        assert {one["url"] for one in written} == {"/v1/chat/completions"}
-        told = [{"topic": "Ulm"}, {"topic": "Games", "entities": ["Ohio Northern"]}]
+        assert {entry["url"] for entry in written} == {"/v1/chat/completions"}
+        answers = [{"topic": "Ulm"}, {"topic": "Games", "entities": ["Ohio Northern"]}]
         lines = [
             {
                 "custom_id": request["custom_id"],
@@ -148,15 +148,15 @@ def test_a_batch_is_what_would_be_sent_and_its_replies_stand_in_for_asking(
                 },
                 "error": None,
             }
-            for request, answer in zip(written, told, strict=True)
+            for request, answer in zip(written, answers, strict=True)
         ]
         replies.write_text("\n".join(map(json.dumps, lines)))
-        taken = read_batch(replies, llm)
-        assert (taken.kept, taken.failed, taken.usage) == (2, 0, Usage(14, 4))
-        asked = len(server.requests)
-        found = llm.extract(NODES)
-        assert len(server.requests) == asked
-    assert [one["topic"] for one in found] == ["Ulm", "Games", "Ulm"]
+        report = read_batch(replies, llm)
+        assert (report.kept, report.failed, report.usage) == (2, 0, Usage(14, 4))
+        n_requests = len(server.requests)
+        metadata = llm.extract(NODES)
+        assert len(server.requests) == n_requests
+    assert [entry["topic"] for entry in metadata] == ["Ulm", "Games", "Ulm"]
     assert write_batch(requests, llm, NODES) == 0
 
 
@@ -183,10 +183,10 @@ def test_replies_that_cannot_be_used_are_told(
 ) -> None:
     file = tmp_path / "replies.jsonl"
     file.write_text(json.dumps({"custom_id": KEY, **reply}) + "\n\n")
-    taken = read_batch(file, extractor(cache=tmp_path / "cache"))
-    assert (taken.kept, taken.failed) == (0, 1)
-    assert problem in taken.first_failure
-    assert "replies.jsonl, line 1" in taken.first_failure
+    report = read_batch(file, extractor(cache=tmp_path / "cache"))
+    assert (report.kept, report.failed) == (0, 1)
+    assert problem in report.first_failure
+    assert "replies.jsonl, line 1" in report.first_failure
     assert not (tmp_path / "cache").exists()
 
 
@@ -209,16 +209,16 @@ def test_metadata_are_estimated_written_and_read_on_the_command_line(
     with OpenAIServer(lambda request: text('{"topic": "asked"}')) as server:
         llm = ["--metadata", "llm", "--model", "m", "--base-url", server.base_url]
         llm += ["--llm-cache", cache]
-        told = graphret(*build, *llm, "--estimate", *price, "--json").json
-        assert told["asked"] == {"passage": 3, "table": 1}
+        estimate = graphret(*build, *llm, "--estimate", *price, "--json").json
+        assert estimate["asked"] == {"passage": 3, "table": 1}
         read, written = (
-            sum(usage[name] for usage in told["tokens"].values())
+            sum(usage[name] for usage in estimate["tokens"].values())
             for name in ("input_tokens", "output_tokens")
         )
         assert written == 3 * WRITTEN["passage"] + WRITTEN["table"]
         cost = (0.15 * read + 0.60 * written) / 1e6
-        assert told["cost"] == pytest.approx(cost, abs=1e-6)
-        assert told["cost_batched"] == pytest.approx(cost / 2, abs=1e-6)
+        assert estimate["cost"] == pytest.approx(cost, abs=1e-6)
+        assert estimate["cost_batched"] == pytest.approx(cost / 2, abs=1e-6)
         requests, replies = tmp_path / "requests.jsonl", tmp_path / "replies.jsonl"
         ran = graphret(*build, *llm, "--batch-out", requests)
         assert "4 requests in" in ran.out

@@ -147,14 +147,14 @@ def test_files_that_are_not_read_are_told_once(
         match=r"expected files .* \.jsonl, \.csv, \.tsv, \.md, \.markdown, \.txt, \.html",
     ):
         read(tmp_path)
-    (said,) = caplog.messages
+    (message,) = caplog.messages
     for words in (
         str(tmp_path),
         "4 files of other types",
         "LICENSE",
         "SimpleDirectoryReader",
     ):
-        assert words in said
+        assert words in message
 
 
 @pytest.mark.parametrize(
@@ -235,9 +235,9 @@ def test_ragged_rows_are_read_named_and_counted(
     path = write(tmp_path / "r.csv", "A,B\n1,2\n3\n4,5,6\n7,8,,\n")
     table = table_of(path)
     assert table.rows == (("1", "2"), ("3", ""), ("4", "5, 6"), ("7", "8"))
-    [said] = caplog.messages
+    [message] = caplog.messages
     for words in ("r.csv: 3 of 4 rows", "row 2 with 1", "2 cells"):
-        assert words in said
+        assert words in message
     with pytest.raises(InvalidInput, match=r"r\.csv: .*row 2 has 1 cells"):
         read(path, strict=True)
 
@@ -258,11 +258,11 @@ def test_encodings_are_found(
 ) -> None:
     path = write(tmp_path / "a.csv", text.encode(encoding))
     expected = [tuple(line.split(",")) for line in text.splitlines()]
-    found, told = table_of(path), read(path, encoding=encoding).items
-    assert [found.header, *found.rows] == expected
-    assert told == (found,)
-    [said] = caplog.messages
-    assert "a.csv: is not UTF-8" in said
+    table, items = table_of(path), read(path, encoding=encoding).items
+    assert [table.header, *table.rows] == expected
+    assert items == (table,)
+    [message] = caplog.messages
+    assert "a.csv: is not UTF-8" in message
 
 
 def test_files_that_cannot_be_read_are_named_and_skipped(
@@ -273,7 +273,7 @@ def test_files_that_cannot_be_read_are_named_and_skipped(
     write(tmp_path / "binary.md", b"\x89PNG\0\xff\0\x01")
     corpus = read(tmp_path)
     assert [item.id for item in corpus] == ["good.txt"]
-    assert [Path(one.split(":")[0]).name for one in corpus.skipped] == [
+    assert [Path(skipped.split(":")[0]).name for skipped in corpus.skipped] == [
         "bad.jsonl",
         "binary.md",
     ]
@@ -526,8 +526,8 @@ def test_objects_are_read() -> None:
     )
     corpus = Corpus((Record("a"), Record("b")), (edge, Edge("b#1", "r", "b")))
     assert [item.id for item in corpus] == ["a", "b"]
-    kept = corpus.filter(lambda item: item.id == "b")
-    assert ([item.id for item in kept], kept.edges) == (["b"], corpus.edges[1:])
+    filtered = corpus.filter(lambda item: item.id == "b")
+    assert ([item.id for item in filtered], filtered.edges) == (["b"], corpus.edges[1:])
     with pytest.raises(InvalidInput, match=r"document 'q'.*'when'"):
         read(SimpleNamespace(page_content="x", metadata={"when": object()}, id="q"))
     with pytest.raises(InvalidInput, match="got int"):

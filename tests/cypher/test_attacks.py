@@ -36,9 +36,9 @@ TEMPLATES = (
 def canary(tmp_path: Path) -> Iterator[Canary]:
     folder = tmp_path / "canary"
     folder.mkdir()
-    with Canary(folder) as one:
-        yield one
-        one.shutdown()
+    with Canary(folder) as running:
+        yield running
+        running.shutdown()
 
 
 @pytest.fixture
@@ -124,16 +124,16 @@ def test_names_that_are_given_are_values_and_only_looked_for(
     attacked: Attacked, canary: Canary
 ) -> None:
     """As ids, texts, labels and relations the suite of stores tries them."""
-    store, given = attacked.store, names(canary)
-    each = (
+    store, attack_names = attacked.store, names(canary)
+    query = (
         "UNWIND $names AS name MATCH (n:Person) WHERE n.name = name OR n.name = 'Ann'"
         " RETURN name, n.name LIMIT 999"
     )
-    assert run_checked(store, each, {"names": given}).rows == [
-        (name, "Ann") for name in given
+    assert run_checked(store, query, {"names": attack_names}).rows == [
+        (name, "Ann") for name in attack_names
     ]
     looked_for = [
-        name for name in given if name != "Person" and "\0" not in name
+        name for name in attack_names if name != "Person" and "\0" not in name
     ]  # which no database takes
     for options in (
         {"relations": looked_for},
@@ -161,7 +161,9 @@ def test_names_as_texts_to_search_for(neo4j_empty: Any, canary: Canary) -> None:
         hits: Any,
     ) -> list[str]:  # what has a word of the question; the rest fills up to k
         return [
-            one for one, score in zip(hits.ids, hits.scores, strict=True) if score > 0
+            node_id
+            for node_id, score in zip(hits.ids, hits.scores, strict=True)
+            if score > 0
         ]
 
     odd = [
@@ -175,17 +177,23 @@ def test_names_as_texts_to_search_for(neo4j_empty: Any, canary: Canary) -> None:
         "(",
         "AND",
     ]
-    asked = [*names(canary)[::2], *odd]
-    asked = [name for name in asked if "\0" not in name]
+    queries = [*names(canary)[::2], *odd]
+    queries = [name for name in queries if "\0" not in name]
     attacked = Attacked(store := Neo4jStore.from_driver(neo4j_empty))
     index = Neo4jTextIndex.create(store)
     assert scoring(index.search("ann", 5)) == ["ann"]
-    found = index.search(asked, 5)
-    assert {one for hits in found for one in hits.ids} <= {"ann", "bob", "cat"}
-    assert [len(scoring(hits)) for hits in found[-9:]] == [0, 0, 2, 0, 0, 0, 2, 0, 0]
+    results = index.search(queries, 5)
+    assert {node_id for hits in results for node_id in hits.ids} <= {
+        "ann",
+        "bob",
+        "cat",
+    }
+    assert [len(scoring(hits)) for hits in results[-9:]] == [0, 0, 2, 0, 0, 0, 2, 0, 0]
     assert (
-        index.search("ann", 5, labels=[name for name in asked if name != "Person"]).ids
+        index.search(
+            "ann", 5, labels=[name for name in queries if name != "Person"]
+        ).ids
         == []
     )
-    assert index.search("ann", 5, where={"name": {"$in": asked}}).ids == []
+    assert index.search("ann", 5, where={"name": {"$in": queries}}).ids == []
     require_untouched(attacked, canary)

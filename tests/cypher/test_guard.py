@@ -109,24 +109,29 @@ def test_what_is_found_where_and_what_is_proposed(
     query: str,
 ) -> None:
     for spoken in ("neo4j", "ladybug") if dialect == "both" else (dialect,):
-        found = found_in(query, severity, SCHEMAS[schema], spoken)
-        assert sorted({f.kind for f in found}) == kind.split()
+        findings = found_in(query, severity, SCHEMAS[schema], spoken)
+        assert sorted({f.kind for f in findings}) == kind.split()
         if part:
-            (one,) = found
-            assert part in (query[one.start : one.end], f"@{one.line}:{one.column}")
+            (finding,) = findings
+            assert part in (
+                query[finding.start : finding.end],
+                f"@{finding.line}:{finding.column}",
+            )
             assert suggestions.split("|") in (
                 [""],
-                list(one.suggestions[: suggestions.count("|") + 1]),
+                list(finding.suggestions[: suggestions.count("|") + 1]),
             )
     if part.startswith("@"):
         assert check(query).tree is None
     if kind in MISPLACED and severity == "error" and "sampled" not in schema:
-        known: Any = SCHEMAS[schema]
+        base_schema: Any = SCHEMAS[schema]
         parts = {
-            "sampled_properties": known.labels,
-            "sampled_relation_properties": known.relation_properties,
+            "sampled_properties": base_schema.labels,
+            "sampled_relation_properties": base_schema.relation_properties,
         }
-        sample = replace(known, sampled_relations=set(known.relation_names), **parts)
+        sample = replace(
+            base_schema, sampled_relations=set(base_schema.relation_names), **parts
+        )
         misplaced = [
             f
             for f in check(query, sample, dialect=dialect).findings
@@ -188,11 +193,11 @@ def test_every_call_outside_the_lists_is_named_once_and_may_be_added() -> None:
         "CALL apoc.meta.stats() YIELD labels RETURN apoc.text.join(labels, ',') AS x"
         " LIMIT 1"
     )
-    named = [f.message for f in check(query).errors]
+    messages = [f.message for f in check(query).errors]
     assert [
-        "apoc.meta.stats" in named[0],
-        "apoc.text.join" in named[1],
-        len(named),
+        "apoc.meta.stats" in messages[0],
+        "apoc.text.join" in messages[1],
+        len(messages),
     ] == [True, True, 2]
     assert check(query, functions=["apoc.text.join"], procedures=["apoc.meta.stats"]).ok
 
@@ -221,28 +226,31 @@ def test_no_list_has_what_leaves_the_graph(dialect: str) -> None:
 
 
 def test_the_guard_agrees_with_neo4j() -> None:
-    said: dict[str, list[tuple[str, str]]] = {}
+    verdicts: dict[str, list[tuple[str, str]]] = {}
     for verdict, query, why in table("neo4j_verdicts.tsv"):
-        said.setdefault(verdict, []).append((query, why))
-    assert (len(said["accepted"]) > 1300, len(said["refused"]) > 500) == (True, True)
+        verdicts.setdefault(verdict, []).append((query, why))
+    assert (len(verdicts["accepted"]) > 1300, len(verdicts["refused"]) > 500) == (
+        True,
+        True,
+    )
     no_error = (
         codes.NOT_ALLOWED,
         codes.TOO_COSTLY,
         codes.UNBOUNDED_PATH,
     )  # for a server
-    for query, _ in said["accepted"]:
+    for query, _ in verdicts["accepted"]:
         assert [str(f) for f in check(query).errors if f.kind not in no_error] == [], (
             query
         )
-    for query, _ in said["left out"]:
+    for query, _ in verdicts["left out"]:
         assert not check(query).ok, query
-    seen = []
-    for query, why in said["refused"]:
+    has_error = []
+    for query, why in verdicts["refused"]:
         errors = check(query).errors
         assert errors, query
         if "no procedure" not in why:
-            seen.append(any(f.kind in codes.MEANING for f in errors))
-    assert sum(seen) / len(seen) > 0.985
+            has_error.append(any(f.kind in codes.MEANING for f in errors))
+    assert sum(has_error) / len(has_error) > 0.985
 
 
 def test_the_guard_agrees_with_ladybug(tmp_path: Path) -> None:
@@ -251,13 +259,17 @@ def test_the_guard_agrees_with_ladybug(tmp_path: Path) -> None:
         "NODE TABLE A(id STRING PRIMARY KEY, x INT64, l INT64[])",
         "NODE TABLE B(id STRING PRIMARY KEY, y INT64)",
     )
-    own = {"id": PropertySchema("STRING")}, PropertySchema("INTEGER")
+    properties = {"id": PropertySchema("STRING")}, PropertySchema("INTEGER")
     schema = GraphSchema(
         {"A": 1, "B": 1},
         {("A", "R", "A"): 1},
         {
-            "A": {**own[0], "x": own[1], "l": PropertySchema("LIST OF INTEGER")},
-            "B": {**own[0], "y": own[1]},
+            "A": {
+                **properties[0],
+                "x": properties[1],
+                "l": PropertySchema("LIST OF INTEGER"),
+            },
+            "B": {**properties[0], "y": properties[1]},
         },
         {"R": {"w": PropertySchema("FLOAT")}},
     )

@@ -46,7 +46,9 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def written(folder: Path, asked: Sequence[Any] = ASKED) -> Path:
     path = folder / "asked.jsonl"
-    path.write_text("".join(json.dumps(one) + "\n" for one in asked), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(record) + "\n" for record in asked), encoding="utf-8"
+    )
     return path
 
 
@@ -57,24 +59,24 @@ def test_methods_are_measured_over_all_questions_and_by_kind(
     arguments = ("--graph", films, "--questions", written(tmp_path), "--out", out)
     ran = graphret("evaluate", *arguments, "--method", "bm25,ark", "--json")
     assert ran.code == 0, ran.err
-    found = ran.json
-    assert found["counts"]["questions"] == 4
-    assert found["rows"].keys() == {
+    result = ran.json
+    assert result["counts"]["questions"] == 4
+    assert result["rows"].keys() == {
         f"{group}/{method}"
         for group in ("all", "1-hop", "search")
         for method in ("bm25", "ark")
     }
     # ARK finds the director; nobody finds who is not there; search finds both names,
     # of the two answers to the third question the one that is called so first.
-    assert found["rows"]["1-hop/ark"]["hit@1"] == 50.0
-    assert found["rows"]["1-hop/bm25"]["hit@1"] == 0.0
-    assert found["rows"]["search/bm25"]["hit@1"] == 100.0
-    assert found["intervals"]["1-hop/ark"]["hit@1"]["gain"] == 50.0
-    assert found["shown"] == ["hit@1", "hit@5", "recall@20", "mrr", "seconds"]
-    notes = " ".join(found["notes"])
+    assert result["rows"]["1-hop/ark"]["hit@1"] == 50.0
+    assert result["rows"]["1-hop/bm25"]["hit@1"] == 0.0
+    assert result["rows"]["search/bm25"]["hit@1"] == 100.0
+    assert result["intervals"]["1-hop/ark"]["hit@1"]["gain"] == 50.0
+    assert result["shown"] == ["hit@1", "hit@5", "recall@20", "mrr", "seconds"]
+    notes = " ".join(result["notes"])
     assert "1 questions have no answers" in notes
     assert "'Nobody At All' of question 5" in notes
-    assert json.loads((out / "result.json").read_text()) == found
+    assert json.loads((out / "result.json").read_text()) == result
     page = (out / "result.html").read_text()
     assert page.count('<svg class="plot"') == 3
     assert "search, 2 questions" in page
@@ -84,25 +86,35 @@ def test_a_run_goes_on_where_it_was_cut_and_no_answer_is_of_another_run(
     films: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    asked = written(tmp_path)
-    arguments = ("evaluate", "--graph", films, "--questions", asked, "--out", out)
-    whole = graphret(*arguments, "--method", "bm25", "--json").json
-    kept = out / "answers.jsonl"
-    lines = kept.read_text().splitlines(keepends=True)
+    questions_path = written(tmp_path)
+    arguments = (
+        "evaluate",
+        "--graph",
+        films,
+        "--questions",
+        questions_path,
+        "--out",
+        out,
+    )
+    uncut = graphret(*arguments, "--method", "bm25", "--json").json
+    answers_path = out / "answers.jsonl"
+    lines = answers_path.read_text().splitlines(keepends=True)
     assert len(lines) == 5
-    kept.write_text("".join(lines[:3]) + lines[3][:20])
+    answers_path.write_text("".join(lines[:3]) + lines[3][:20])
     again = graphret(*arguments, "--method", "bm25,grasp", "--json").json
-    assert kept.read_text().startswith("".join(lines[:3]))
+    assert answers_path.read_text().startswith("".join(lines[:3]))
     for measure in ("hit@1", "hit@5", "recall@20", "mrr"):
         row = "all/bm25"
-        assert again["rows"][row][measure] == whole["rows"][row][measure]
-    before = kept.read_bytes()
-    said = refused(2, *arguments, "--method", "bm25", "--preset", "paper")
-    assert "answers of another run" in said
-    assert "preset None, now 'paper'" in said
-    asked.write_text(asked.read_text().replace("who directed Dawn", "who made Dawn"))
+        assert again["rows"][row][measure] == uncut["rows"][row][measure]
+    before = answers_path.read_bytes()
+    message = refused(2, *arguments, "--method", "bm25", "--preset", "paper")
+    assert "answers of another run" in message
+    assert "preset None, now 'paper'" in message
+    questions_path.write_text(
+        questions_path.read_text().replace("who directed Dawn", "who made Dawn")
+    )
     assert "another question '1'" in refused(2, *arguments, "--method", "bm25")
-    assert kept.read_bytes() == before
+    assert answers_path.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -127,14 +139,14 @@ def test_methods_that_the_graph_or_the_options_cannot_serve_are_named(
     films: Path, tmp_path: Path
 ) -> None:
     arguments = ("evaluate", "--graph", films, "--questions", written(tmp_path))
-    for method, said in (
+    for method, error in (
         ("bm26", "expected some of bm25"),
         ("bm25,bm25", "each once"),
         ("dense", "needs a graph opened with an encoder"),
         ("sage", "needs a graph of documents"),
         ("spark", "needs the name of a model"),
     ):
-        assert said in refused(2, *arguments, "--method", method)
+        assert error in refused(2, *arguments, "--method", method)
     for option in (("--steps", 3), ("--price", "1"), ("--split", "test")):
         assert option[0].strip("-") in refused(
             2, *arguments, "--method", "bm25", *option
@@ -160,18 +172,18 @@ def test_calls_tokens_and_cost_are_counted_and_replies_kept(
         url = ("--base-url", server.base_url)
         ran = graphret(*arguments, *url, "--price", "1,2")
         assert ran.code == 0, ran.err
-        asked = len(server.requests)
-    found = ran.json["rows"]["all/ark"]
-    assert found["calls"] == 2.0  # an agent that explores and finishes
-    assert asked == 8
-    assert found["tokens"] > 0
-    assert found["cost"] > found["tokens"] / 1e6
+        n_requests = len(server.requests)
+    row = ran.json["rows"]["all/ark"]
+    assert row["calls"] == 2.0  # an agent that explores and finishes
+    assert n_requests == 8
+    assert row["tokens"] > 0
+    assert row["cost"] > row["tokens"] / 1e6
     assert ran.json["rows"]["all/bm25"]["calls"] == 0
     # the server is gone: every reply comes from the folder
     again = graphret(*arguments, *url, "--price", "1,2")
     assert again.code == 0, again.err
     assert again.json["rows"]["all/ark"]["calls"] == 2.0
-    assert again.json["rows"]["all/ark"]["hit@1"] == found["hit@1"]
+    assert again.json["rows"]["all/ark"]["hit@1"] == row["hit@1"]
 
 
 def test_a_model_that_goes_away_stops_the_run_and_nothing_is_lost(
@@ -186,9 +198,9 @@ def test_a_model_that_goes_away_stops_the_run_and_nothing_is_lost(
         return explorer(request) if "Dawn" in request.prompt else status(401)
 
     with OpenAIServer(gone) as server:
-        said = refused(5, *arguments, "--base-url", server.base_url)
-    assert "ark, question 2" in said
-    assert "the same command goes on" in said
+        message = refused(5, *arguments, "--base-url", server.base_url)
+    assert "ark, question 2" in message
+    assert "the same command goes on" in message
     assert len((out / "answers.jsonl").read_text().splitlines()) == 2
     with OpenAIServer(explorer) as server:
         ran = graphret(*arguments, "--base-url", server.base_url, "--json")
@@ -229,11 +241,11 @@ def test_starks_own_files_are_evaluated(tmp_path: Path) -> None:
 
 def test_a_document_is_found_by_any_of_its_nodes(tmp_path: Path) -> None:
     graph = built(tmp_path)
-    asked = [
+    questions = [
         {"question": "who was born in Ohio", "answer_ids": ["ann"]},
         {"question": "Café", "answer_ids": ["cafe#0"]},
     ]
-    arguments = ("--graph", graph, "--questions", written(tmp_path, asked))
+    arguments = ("--graph", graph, "--questions", written(tmp_path, questions))
     ran = graphret("evaluate", *arguments, "--method", "bm25,sage,expand", "--json")
     assert ran.code == 0, ran.err
     for method in ("bm25", "sage", "expand"):
@@ -271,14 +283,14 @@ def test_a_database_is_evaluated_with_recorded_plans(tmp_path: Path) -> None:
     assert graphret("import", *files, "--out", tmp_path / "shop.lbug").code == 0
     lines = (business / "questions.jsonl").read_text().splitlines()
     plans = {
-        one["question"]: one["cypher"]
-        for one in map(json.loads, lines)
-        if one.get("cypher")
+        record["question"]: record["cypher"]
+        for record in map(json.loads, lines)
+        if record.get("cypher")
     }
 
     def planned(request: Request) -> Behaviour:
-        asked = str(request.messages[-1]["content"])
-        return json_text({"steps": [{"cypher": plans.get(asked, "RETURN 1")}]})
+        question_text = str(request.messages[-1]["content"])
+        return json_text({"steps": [{"cypher": plans.get(question_text, "RETURN 1")}]})
 
     arguments = ("--graph", tmp_path / "shop.lbug", "--limit", 8, "--json")
     arguments += ("--questions", business / "questions.jsonl", "--model", "recorded")

@@ -104,7 +104,7 @@ def across(first: str, second: str, before: int, behind: int) -> list[Any]:
 
 
 def passages(folder: Path, name: str, ending: str = ".json") -> None:
-    asked = [
+    questions = [
         {
             "question": text,
             "paragraphs": [
@@ -113,16 +113,16 @@ def passages(folder: Path, name: str, ending: str = ".json") -> None:
         }
         for text, gold in ASKED_OF_PASSAGES
     ]
-    asked[0]["paragraphs"] += [
+    questions[0]["paragraphs"] += [
         {"title": "A distractor", "paragraph_text": "", "is_supporting": False}
     ]  # type: ignore
     corpus = [{"title": title, "text": text} for title, text in PASSAGES.items()]
-    write(folder / f"{name}{ending}", asked)
+    write(folder / f"{name}{ending}", questions)
     write(folder / f"{name}_corpus{ending}", corpus)
 
 
 def documents(folder: Path, ending: str = ".json") -> None:
-    asked = [
+    questions = [
         {
             "question": (
                 "Which owl nests in spruces of the northern forest, and what is wool?"
@@ -142,7 +142,7 @@ def documents(folder: Path, ending: str = ".json") -> None:
         {"id": name, "title": name, "text": text} for name, text in DOCUMENTS.items()
     ]
     write(folder / f"docs{ending}", corpus)
-    write(folder / f"questions.spans{ending}", asked)
+    write(folder / f"questions.spans{ending}", questions)
 
 
 def tables(folder: Path, ending: str = ".json") -> None:
@@ -157,7 +157,7 @@ def tables(folder: Path, ending: str = ".json") -> None:
         "title": "Peaks",
         "rows": [["Peak"], ["Aconcagua"], ["Denali"]],
     }
-    asked = [
+    questions = [
         {"question": "How long is Stream22 in Land22?", "tables": ["rivers"]},
         {
             "question": "Aconcagua",
@@ -165,7 +165,7 @@ def tables(folder: Path, ending: str = ".json") -> None:
         },  # its first hit holds nothing of the gold
     ]
     write(folder / f"tables{ending}", [rivers, peaks])
-    write(folder / f"some.tables{ending}", asked)
+    write(folder / f"some.tables{ending}", questions)
 
 
 @pytest.fixture(autouse=True)
@@ -259,8 +259,8 @@ def test_the_best_flat_row_is_chosen_for_each_metric() -> None:
 def test_a_retriever_that_chooses_by_k_is_asked_for_each_k() -> None:
     class Moody(Retriever):
         def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
-            found = "gx" if k == 2 else "xg"
-            return Retrieval(query, k, [Hit(Node(id_), 1.0) for id_ in found[:k]])
+            ids = "gx" if k == 2 else "xg"
+            return Retrieval(query, k, [Hit(Node(id_), 1.0) for id_ in ids[:k]])
 
     question = GradedQuestion("q?", (GoldPart(1.0, {"g": 1.0}),))
     values, _ = measure(
@@ -326,8 +326,8 @@ def test_any_segment_of_a_table_is_gold(data: Path) -> None:
 
 
 def test_a_folder_may_be_a_set_or_hold_several(data: Path) -> None:
-    found, notes = find_sets(data)
-    assert [(files.name, files.layout) for files in found] == [
+    sets, notes = find_sets(data)
+    assert [(files.name, files.layout) for files in sets] == [
         ("birds", "passages"),
         ("texts", "documents"),
         ("waters", "tables"),
@@ -472,7 +472,7 @@ def test_figures_worked_by_hand(data: Path) -> None:
         for row in ("bm25", "hybrid", "default")
     }
     assert all(set(values) == METRICS for values in rows.values())
-    found = {
+    expected = {
         "recall@1": 75.0,
         "recall@2": 100.0,
         "hit@1": 100.0,
@@ -480,10 +480,10 @@ def test_figures_worked_by_hand(data: Path) -> None:
         "all@8": 100.0,
     }
     assert (
-        rows["birds/bm25"].items() >= found.items()
+        rows["birds/bm25"].items() >= expected.items()
     )  # one of one passage, and one of two
     assert (
-        rows["texts/bm25"].items() >= found.items()
+        rows["texts/bm25"].items() >= expected.items()
     )  # 30 characters of 40, and 18 of 24
     missed = {
         "recall@1": 50.0,

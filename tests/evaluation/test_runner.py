@@ -97,7 +97,7 @@ def two_tables(tmp_path: Path) -> Path:
         {"/wiki/Caf%C3%A9_%28song%29": "A song of a café.", "/wiki/Other": "Other."},
     )
     write(requests / "t_1.json", {"/wiki/Other": "Other."})
-    asked = [
+    questions = [
         {
             "question": "Which song has a café?",
             "table_id": "t_0",
@@ -112,7 +112,7 @@ def two_tables(tmp_path: Path) -> Path:
             "answer-node": [["x", [2, 0], "/wiki/Gone", "passage"]],
         },
     ]
-    write(tmp_path / "released_data/dev.traced.json", asked)
+    write(tmp_path / "released_data/dev.traced.json", questions)
     return tmp_path
 
 
@@ -147,10 +147,10 @@ def test_ottqa_has_a_node_a_passage_and_one_each_ten_rows(two_tables: Path) -> N
 def test_nodes_may_be_left_without_titles(two_tables: Path) -> None:
     untitled = load_ottqa(two_tables, titled=False)
     for node in untitled.nodes:  # a name may still be made from what the text says
-        said = json.dumps([node.name, node.text, dict(node.properties)]).replace(
+        text = json.dumps([node.name, node.text, dict(node.properties)]).replace(
             node.id, ""
         )
-        assert not [title for title in ("(song)", "Songs of 1999") if title in said]
+        assert not [title for title in ("(song)", "Songs of 1999") if title in text]
     assert [q.gold for q in untitled.questions] == [
         q.gold for q in load_ottqa(two_tables).questions
     ]
@@ -234,7 +234,7 @@ def multihop(tmp_path: Path, born: dict[str, str]) -> Path:
         place: [f"{place} is a city with a river, number {i}."]
         for i, place in enumerate(born.values())
     }
-    asked = [
+    questions = [
         {
             "question": f"Which river has the place where {person} was born?",
             "supporting_facts": [[person, 0], [place, 0]],
@@ -242,7 +242,7 @@ def multihop(tmp_path: Path, born: dict[str, str]) -> Path:
         for person, place in born.items()
     ]
     (folder / "people_corpus.json").write_text(json.dumps(corpus))
-    (folder / "people.json").write_text(json.dumps(asked))
+    (folder / "people.json").write_text(json.dumps(questions))
     return folder
 
 
@@ -292,14 +292,14 @@ def test_the_figures_of_ottqa_and_a_second_run_embeds_nothing(ottqa: Path) -> No
             counts[f"questions_{name}"],
             ALL,
         )
-    whole = (
+    mean_recall = (
         sum(
             part["questions"] * part["rows"]["default"]["recall@5"]
             for part in result["halves"].values()
         )
         / 24
     )
-    assert whole == pytest.approx(result["rows"]["default"]["recall@5"], abs=0.02)
+    assert mean_recall == pytest.approx(result["rows"]["default"]["recall@5"], abs=0.02)
     for row, intervals in result["intervals"].items():
         gain = intervals["recall@5"]
         assert gain["low"] <= gain["gain"] <= gain["high"]
@@ -316,13 +316,13 @@ def test_the_figures_of_ottqa_and_a_second_run_embeds_nothing(ottqa: Path) -> No
 
 
 def test_a_reranker_is_a_row_whose_gain_is_over_the_default(multihop: Path) -> None:
-    asked: list[str] = []
+    queries: list[str] = []
 
     class Names:
         """Likes what names the person that the question is about."""
 
         def predict(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-            asked.append(pairs[0][0])
+            queries.append(pairs[0][0])
             return [
                 float(len({*query.split()} & {*text.split()})) for query, text in pairs
             ]
@@ -335,7 +335,7 @@ def test_a_reranker_is_a_row_whose_gain_is_over_the_default(multihop: Path) -> N
     assert result["baseline"] == "default"
     assert result["intervals"].keys() >= {"people/reranked", "people/bm25"}
     assert (
-        len(asked) == len(set(asked)) == 6
+        len(queries) == len(set(queries)) == 6
     )  # hits are scored once, however many are asked for
 
 
@@ -365,8 +365,8 @@ def test_five_ways_find_the_same_files(tmp_path: Path) -> None:
     write_venues(tmp_path / "passages")
     table = tmp_path / "passages" / "European Athletics Championships.csv"
     table.rename(tmp_path / "tables" / table.name)
-    asked = [{"question": VENUE_QUESTION, "gold": [table.name, "poljud.md"]}]
-    (tmp_path / "questions.json").write_text(json.dumps(asked))
+    questions = [{"question": VENUE_QUESTION, "gold": [table.name, "poljud.md"]}]
+    (tmp_path / "questions.json").write_text(json.dumps(questions))
     result = bench_loaders(tmp_path, encoder=None, k=(2,), chunk_size=128)
     assert list(result["rows"]) == [
         "native",

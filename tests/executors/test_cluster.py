@@ -79,7 +79,7 @@ class LoggingEncoder(HashingEncoder):
 
 
 def files_of(folder: Path) -> list[tuple[str, str]]:
-    return [(one["name"], one["sha256"]) for one in read_current(folder)["files"]]
+    return [(entry["name"], entry["sha256"]) for entry in read_current(folder)["files"]]
 
 
 def test_a_build_makes_the_same_graph_and_goes_on_from_where_it_failed(
@@ -88,10 +88,10 @@ def test_a_build_makes_the_same_graph_and_goes_on_from_where_it_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(blocks, "BLOCK", 8)
-    encoder, told = LoggingEncoder(tmp_path), dict[str, list[tuple[str, int, int]]]()
+    encoder, reports = LoggingEncoder(tmp_path), dict[str, list[tuple[str, int, int]]]()
 
     def build(name: str, on: Any) -> list[tuple[str, str]]:
-        report = told.setdefault(name, [])
+        report = reports.setdefault(name, [])
         graph = SageGraph.build(
             CORPUS,
             encoder=encoder,
@@ -118,12 +118,14 @@ def test_a_build_makes_the_same_graph_and_goes_on_from_where_it_failed(
     assert build("cluster", keeping) == expected
     twice = (before + Counter(embedded())) - Counter(everything)
     assert twice.total() <= 2 * 8  # but for what the two workers were busy with
-    assert told["cluster"][-len(told["here"]) :] == told["here"]
-    kept = sorted(path for path in (tmp_path / "blocks").rglob("*") if path.is_file())
-    kept[0].write_bytes(kept[0].read_bytes()[:-1])
-    kept[1].write_bytes(b"")
+    assert reports["cluster"][-len(reports["here"]) :] == reports["here"]
+    block_files = sorted(
+        path for path in (tmp_path / "blocks").rglob("*") if path.is_file()
+    )
+    block_files[0].write_bytes(block_files[0].read_bytes()[:-1])
+    block_files[1].write_bytes(b"")
     assert build("again", keeping) == expected  # what was altered is computed anew
-    assert kept == sorted(
+    assert block_files == sorted(
         path for path in (tmp_path / "blocks").rglob("*") if path.is_file()
     )
 
@@ -135,15 +137,15 @@ def test_shards_of_hnsw_are_the_same_on_a_cluster(
         monkeypatch.setattr(nearest, name, value)
     rows = np.random.default_rng(0).standard_normal((600, 12), dtype=np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    found = []
+    arrays = []
     for on in (LOCAL, executor()):
         shards = [list(shard) for shard in nearest_rows(rows, rows, 5, on)]
         assert [len(shard) for shard in shards] == [5, 5, 5]
-        found.append(
+        arrays.append(
             [column for shard in shards for pairs in shard for column in pairs]
         )
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for array, other in zip(*arrays, strict=True):
+        np.testing.assert_array_equal(array, other)
 
 
 def dying(marks: Path, always: bool) -> Callable[[int], int]:
@@ -184,11 +186,11 @@ def test_a_worker_that_dies_in_the_middle_of_a_block(
 def test_a_full_object_store_goes_to_disk_and_one_without_disk_is_told(
     executor: Callable[..., RayExecutor],
 ) -> None:
-    made = executor().map(
+    blocks = executor().map(
         lambda block: np.full(35 << 17, block), range(3)
     )  # of 35 MB each, and all are held
-    held = list(made)
-    assert [int(one[-1]) for one in held] == list(range(3))
+    held_blocks = list(blocks)
+    assert [int(one[-1]) for one in held_blocks] == list(range(3))
 
     def full(block: int) -> int:
         raise ray.exceptions.OutOfDiskError("the disk is full")
@@ -254,7 +256,7 @@ def test_a_cluster_that_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    said = refused(
+    message = refused(
         7,
         "build",
         write_corpus(tmp_path),
@@ -265,7 +267,7 @@ def test_a_cluster_that_is_not_there(
         "--ray",
         "127.0.0.1:9",
     )
-    assert "127.0.0.1:9" in said
+    assert "127.0.0.1:9" in message
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingDependency, match=r"graphret\[ray\]"):
         RayExecutor()

@@ -51,9 +51,9 @@ class Elsewhere:
 
     def neighbors(self, ids: Sequence[str], **options: Any) -> list[Edge]:
         self.calls["neighbors"] += 1
-        found = self.inner.neighbors(ids, **options)
-        self.edges_read += len(found)
-        return found
+        edges = self.inner.neighbors(ids, **options)
+        self.edges_read += len(edges)
+        return edges
 
     def local_graph(self) -> None:
         return None
@@ -113,16 +113,18 @@ def test_an_index_elsewhere_finds_seeds_and_scores_what_they_lead_to(
     expand = Expand(
         None, Elsewhere(store), Remote(BM25Index.of_store(store)), ranking=ranking
     )
-    found = expand.retrieve(QUESTION, 6)
-    assert len(found) == 6
-    assert {"band", "leeds"} <= set(found.ids)
-    assert "aire" in found.ids or ranking.name != "coverage"
+    retrieval = expand.retrieve(QUESTION, 6)
+    assert len(retrieval) == 6
+    assert {"band", "leeds"} <= set(retrieval.ids)
+    assert "aire" in retrieval.ids or ranking.name != "coverage"
     assert {
-        e.relation for hit in found for e in hit.evidence if e.kind == "neighbor"
+        e.relation for hit in retrieval for e in hit.evidence if e.kind == "neighbor"
     } == {"MENTIONS"}
-    assert all(hit.evidence for hit in found)
-    assert [hit.node for hit in found] == store.get(found.ids)
-    assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
+    assert all(hit.evidence for hit in retrieval)
+    assert [hit.node for hit in retrieval] == store.get(retrieval.ids)
+    assert [h.score for h in retrieval] == sorted(
+        (h.score for h in retrieval), reverse=True
+    )
     everything = expand.retrieve(QUESTION, 50)
     assert len(everything) == len(NODES)
     assert {
@@ -137,9 +139,9 @@ def test_a_hub_is_not_read_whole() -> None:
     store = MemoryStore.of([Node("hub", text="alpha beta gamma"), *many], edges)
     index = BM25Index.of_store(store)
     far = Elsewhere(store)
-    found = Expand(None, far, index, links=20).retrieve("gamma", 5)
+    retrieval = Expand(None, far, index, links=20).retrieve("gamma", 5)
     assert far.edges_read <= 20 * 3
-    assert "n0599" in found.ids  # by the heaviest edge
+    assert "n0599" in retrieval.ids  # by the heaviest edge
     with pytest.raises(InvalidInput, match="limit"):
         Expand(None, far, index, links=0)
 
@@ -155,10 +157,10 @@ def test_a_second_hop_goes_from_the_best_of_the_first() -> None:
         ],
     )
     index = BM25Index.of_store(store)
-    found = Expand(None, Elsewhere(store), index, links=None).retrieve(
+    retrieval = Expand(None, Elsewhere(store), index, links=None).retrieve(
         "alpha beta gamma", 3
     )
-    assert set(found.ids) == {"seed", middle[-1].id, "end"}
+    assert set(retrieval.ids) == {"seed", middle[-1].id, "end"}
 
 
 def test_a_view_elsewhere_leaks_nothing_and_an_index_of_some_labels_leads_to_the_others() -> (
@@ -170,16 +172,19 @@ def test_a_view_elsewhere_leaks_nothing_and_an_index_of_some_labels_leads_to_the
         BM25Index.of_store(store, labels=["Band", "City"]),
     )
     where = {"tenant": "a"}
-    for one in (index, Remote(index)):
-        whole = Expand(
-            IndexRetriever(index), Elsewhere(store.view(where)), one.view(where)
+    for text_index in (index, Remote(index)):
+        retrieval = Expand(
+            IndexRetriever(index), Elsewhere(store.view(where)), text_index.view(where)
         ).retrieve(QUESTION, 20)
-        assert {hit.node.properties["tenant"] for hit in whole} == {"a"}
-        assert {e.source for hit in whole for e in hit.evidence} <= {None, *whole.ids}
-    for one in (some, Remote(some)):
+        assert {hit.node.properties["tenant"] for hit in retrieval} == {"a"}
+        assert {e.source for hit in retrieval for e in hit.evidence} <= {
+            None,
+            *retrieval.ids,
+        }
+    for text_index in (some, Remote(some)):
         assert (
             "aire"
-            in Expand(None, Elsewhere(store), one, ranking=Coverage(trust=1.0))
+            in Expand(None, Elsewhere(store), text_index, ranking=Coverage(trust=1.0))
             .retrieve(QUESTION, 3)
             .ids
         )
@@ -208,14 +213,14 @@ def test_the_same_hits_over_a_copy_in_a_database(
 ) -> None:
     nodes, edges = random_graph(5, n_nodes=30, n_edges=60)
     memory = MemoryStore()
-    for one in (memory, database):
-        one.upsert(
+    for target_store in (memory, database):
+        target_store.upsert(
             [*graph.nodes, *nodes], [*graph.edges.edges(graph.nodes.ids), *edges]
         )
     index = BM25Index.of_store(memory)
     for make in expansion.RANKINGS.values():
         near, far = (
-            Expand(None, one, index, ranking=make()).retrieve(ASKED, 6)
-            for one in (memory, database)
+            Expand(None, target_store, index, ranking=make()).retrieve(ASKED, 6)
+            for target_store in (memory, database)
         )
         assert [hit.to_dict() for hit in far] == [hit.to_dict() for hit in near]

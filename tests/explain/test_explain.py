@@ -102,21 +102,21 @@ def test_an_edge_has_its_direction_and_its_row_is_counted_from_one_in_the_whole_
     why = Evidence.of_edge(NAMES, hit, other)
     assert str(why) == "Films row 12 -MENTIONS→ Ann Ames (exact, column By)"
     assert Evidence(**why.to_dict()) == why
-    told = f"MENTIONS “Ann Ames” · row 12 · column “By” {arrow} {other.name}"
-    assert reasons(Hit(hit, 1.0, (why,))) == [("neighbor", told)]
+    reason = f"MENTIONS “Ann Ames” · row 12 · column “By” {arrow} {other.name}"
+    assert reasons(Hit(hit, 1.0, (why,))) == [("neighbor", reason)]
 
 
 def test_an_answer_is_marked_where_it_stands_word_for_word() -> None:
     marker = Marker("How many live there?", "3,674")
     text = "Many live there. " * 40 + "The village had 3,674 people in 2010."
-    found, other = (
+    hit, other = (
         Node("a", text=text),
         Node("b", text="13,674 people live in the village, or 3,6745."),
     )
-    assert (marker.answered(found), marker.answered(other)) == (True, False)
-    quote = "".join(part for part, _ in marker.snippet(found))
+    assert (marker.answered(hit), marker.answered(other)) == (True, False)
+    quote = "".join(part for part, _ in marker.snippet(hit))
     assert "had «3,674» people" in quote
-    assert not Marker("How many live there?").answered(found)
+    assert not Marker("How many live there?").answered(hit)
     row = Marker("Which films?", "1999").snippet(
         SEGMENT, row=1
     )  # another row holds it than the one that an edge is of
@@ -163,7 +163,7 @@ def test_a_snippet_has_no_marks_of_markdown(text: str, said: str) -> None:
 def test_the_terminal_shows_rank_reason_and_snippet() -> None:
     _, sage, _ = asked(2)
     out = printed(render(sage, gold={"ann"}))
-    for said in (
+    for expected in (
         "★",
         "found by the question",
         "MENTIONS “Ann Ames” · row 1",
@@ -172,7 +172,7 @@ def test_the_terminal_shows_rank_reason_and_snippet() -> None:
         "relevance 0 … 1",
         *(f"{hit.relevance:.2f}" for hit in sage),
     ):
-        assert said in out
+        assert expected in out
 
 
 def test_nothing_steers_the_terminal() -> None:
@@ -196,9 +196,9 @@ def searched(*nodes: str, started: float = 0.0) -> StepRecord:
 
 
 def walked(node: str, *nodes: str, number: int = 2, started: float = 2.0) -> StepRecord:
-    found = [[node, "r", other] for other in nodes]
+    edges = [[node, "r", other] for other in nodes]
     call = CallRecord(
-        "explore_neighborhood", {"node": node}, 0.5, nodes=list(nodes), edges=found
+        "explore_neighborhood", {"node": node}, 0.5, nodes=list(nodes), edges=edges
     )
     return StepRecord(number, started, 1.0, calls=[call])
 
@@ -211,8 +211,8 @@ def test_a_trace_a_retrieval_a_run_and_their_json_tell_the_same(tmp_path: Any) -
         json.loads(json.dumps(retrieval.to_dict()["trace"])),
     )
     lines = [
-        timeline(one)
-        for one in (retrieval, run, read, retrieval.trace, Trace.from_dict(written))
+        timeline(source)
+        for source in (retrieval, run, read, retrieval.trace, Trace.from_dict(written))
     ]
     assert [line.question for line in lines] == [WHO, WHO, WHO, "", ""]
     for other in lines[1:]:
@@ -246,8 +246,8 @@ def test_a_large_picture_is_cut_and_says_how_much() -> None:
 def test_the_terminal_shows_lanes_steps_and_votes() -> None:
     store, retrieval, _ = explored()
     shown = printed(render_timeline(retrieval, store_lookup(store)))
-    for said in ("agent 1", "failed: ", "Ann <b>Ames</b>", "from memory", "2 of 3"):
-        assert said in shown
+    for expected in ("agent 1", "failed: ", "Ann <b>Ames</b>", "from memory", "2 of 3"):
+        assert expected in shown
     assert 'explore_neighborhood(node="dawn") → 2 shown: ' in shown
     assert (
         'explore_neighborhood(node="nobody <u>") → refused, and the model told why'
@@ -302,13 +302,13 @@ def test_nothing_is_fetched_and_nothing_is_markup(page_of: object) -> None:
     assert len(parsed.of("h1")) == 1
     for tag in ("img", "em", "u", "s", "hr"):
         assert parsed.of(tag) == []
-    own = (
+    own_texts = (
         ['Films of 1999 · List "A" <hr>', QUESTION]
         if page_of is page_of_retrieval
         else ["two <s>", "nobody <u>", WHO]
     )
-    for said in ("</script><script>alert(1)</script>", *own):
-        assert said in parsed.text
+    for expected in ("</script><script>alert(1)</script>", *own_texts):
+        assert expected in parsed.text
 
 
 def test_the_text_of_every_node_is_there_to_be_read() -> None:
@@ -337,13 +337,13 @@ def test_the_picture_of_a_retrieval_shows_edges_with_what_they_know() -> None:
     assert {"Ann Ames", 'Films of 1999 · List "A" <hr>'} <= {
         card["title"] for card in cards
     }
-    ends = {
+    end_ids = {
         end
         for line in parsed.of("path")
         for end in (line["data-from"], line["data-to"])
     }
-    assert ends
-    assert ends <= {card["data-node"] for card in cards}
+    assert end_ids
+    assert end_ids <= {card["data-node"] for card in cards}
     assert "MENTIONS “Ann Ames” · row 1 · column “Director <i>”" in parsed.text
     assert [a for a in parsed.of("li") if a.get("class") == "gold"]
     assert "★ Not among these 3: nowhere" in parsed.text
@@ -404,6 +404,6 @@ def test_a_trace_alone_has_a_page_also_without_agents(tmp_path: Path) -> None:
     _, sage, _ = asked()
     sage.trace.note("fallback", failed="<b>agent</b>", error="gone")
     parsed = Parsed(timeline_page(sage))
-    for said in ("No agent explored.", sage.query, "<b>agent</b>: gone"):
-        assert said in parsed.text
+    for expected in ("No agent explored.", sage.query, "<b>agent</b>: gone"):
+        assert expected in parsed.text
     assert "No agent explored." in Parsed(timeline_page(Trace())).text

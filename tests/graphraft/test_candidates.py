@@ -48,26 +48,34 @@ def sizes(
     """The candidates by their text, each found to be what its plan finds when it is
     run.
     """
-    found = finder(store, **settings).find(entities, {"p3", "p6"})
-    assert len({one.text for one in found}) == len(found)
-    for one in found if run else ():
-        ids = {match.id for match in find_matches(one.plan, store, one.bindings)}
-        assert (len(ids), len(ids & {"p3", "p6"})) == (one.size, one.hits), one.text
-    return {one.text: (one.size, one.hits) for one in found}
+    candidates = finder(store, **settings).find(entities, {"p3", "p6"})
+    assert len({candidate.text for candidate in candidates}) == len(candidates)
+    for candidate in candidates if run else ():
+        ids = {
+            match.id
+            for match in find_matches(candidate.plan, store, candidate.bindings)
+        }
+        assert (len(ids), len(ids & {"p3", "p6"})) == (
+            candidate.size,
+            candidate.hits,
+        ), candidate.text
+    return {
+        candidate.text: (candidate.size, candidate.hits) for candidate in candidates
+    }
 
 
 def test_candidates_are_the_papers_templates_with_hits_and_sizes() -> None:
-    found = sizes(STORE, [ADA, FIELD])
-    assert found['(a1:Author {name: "Ada Ames"})-[:WROTE]-(T:Paper)'] == (3, 2)
-    assert found[
+    sizes_by_text = sizes(STORE, [ADA, FIELD])
+    assert sizes_by_text['(a1:Author {name: "Ada Ames"})-[:WROTE]-(T:Paper)'] == (3, 2)
+    assert sizes_by_text[
         '(a1:Author {name: "Ada Ames"})-[:WROTE]-(x1_1:Paper)<-[:CITES]-(T:Paper)'
     ] == (2, 0)
     met = (
         '(a1:Author {name: "Ada Ames"})-[:WROTE]-(T:Paper)-[:ABOUT]-(a2:Field {name:'
         ' "Graph Retrieval"})'
     )
-    assert found[met] == (3, 2)
-    assert any("x1_2" in text for text in found)
+    assert sizes_by_text[met] == (3, 2)
+    assert any("x1_2" in text for text in sizes_by_text)
     three = [
         Entity("CX", {"f1": 1.0}, ("Field",), (30, 31)),
         Entity("Bo Björk", {"a1": 1.0}, ("Author",), (40, 41)),
@@ -108,15 +116,17 @@ GRAPH = [Node(node_id, LABELS[i % 4], node_id) for i, node_id in enumerate(IDS)]
 def test_counts_are_what_plans_find_with_any_labels_loops_and_hubs(
     triples: set[tuple[str, str, str]], named: list[set[str]], hub: int
 ) -> None:
-    store = MemoryStore.of(GRAPH, [Edge(*one) for one in triples])
+    store = MemoryStore.of(GRAPH, [Edge(*triple) for triple in triples])
     entities = [
         Entity(f"e{i}", dict.fromkeys(sorted(ids), 1.0), labels_of(store, ids), (i, i))
         for i, ids in enumerate(named)
     ]
-    for one in finder(store, hub=hub).find(entities):
-        assert len(find_matches(one.plan, store, one.bindings)) == one.size > 0, (
-            one.text
-        )
+    for candidate in finder(store, hub=hub).find(entities):
+        assert (
+            len(find_matches(candidate.plan, store, candidate.bindings))
+            == candidate.size
+            > 0
+        ), candidate.text
 
 
 def labels_of(store: MemoryStore, ids: set[str]) -> tuple[str, ...]:
@@ -200,7 +210,7 @@ def test_a_database_that_is_too_slow_for_a_template_leaves_out_that_template(
     database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database.upsert(NODES, EDGES)
-    asked, query = finder(database), type(database).query
+    database_finder, query = finder(database), type(database).query
 
     def slow(self: Any, cypher: str, *arguments: Any, **limits: Any) -> Any:
         if "k2" in cypher or "x1_2" in cypher:
@@ -209,9 +219,12 @@ def test_a_database_that_is_too_slow_for_a_template_leaves_out_that_template(
 
     monkeypatch.setattr(type(database), "query", slow)
     trace = Trace()
-    found = {one.text for one in asked.find([ADA, FIELD], trace=trace)}
-    assert found == {
-        one.text for one in finder(STORE, templates=((1,), (2,))).find([ADA, FIELD])
+    texts = {
+        candidate.text for candidate in database_finder.find([ADA, FIELD], trace=trace)
+    }
+    assert texts == {
+        candidate.text
+        for candidate in finder(STORE, templates=((1,), (2,))).find([ADA, FIELD])
     }
     assert {stage.details["error"] for stage in trace.fallbacks} == {
         "QueryTimeout: the query took longer than 30 s"
@@ -237,7 +250,7 @@ def test_without_a_model_paths_are_ranked_by_the_words_of_the_question() -> None
         ranked = writer.rank(question, candidates, 3)
         assert len(ranked) == 3
         assert best in candidates[ranked[0][0]].text, question
-        assert ranked == sorted(ranked, key=lambda one: -one[1])
+        assert ranked == sorted(ranked, key=lambda candidate: -candidate[1])
         assert sum(
             share for _, share in writer.rank(question, candidates, 1000)
         ) == pytest.approx(1)

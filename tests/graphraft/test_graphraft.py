@@ -81,37 +81,37 @@ class Broken(Prefers):
 def test_the_best_query_runs_and_each_hit_has_the_queries_that_found_it(
     papers: GraphStore, ask: Ask
 ) -> None:
-    found = ask(raft(papers), BY_ADA, 3)
-    assert {hit.id for hit in found} == {"p0", "p3", "p6"}
-    first = found.hits[0].evidence[0]
+    retrieval = ask(raft(papers), BY_ADA, 3)
+    assert {hit.id for hit in retrieval} == {"p0", "p3", "p6"}
+    first = retrieval.hits[0].evidence[0]
     assert (first.kind, first.properties["pattern"]) == ("query", PATTERN)
     assert first.properties["cypher"] == f"MATCH {PATTERN} RETURN T.name AS name"
-    assert found.hits[0].score == first.properties["probability"] > 0
-    assert len(found.hits[0].evidence) > 1  # other queries find it too
-    stages = {stage.name: stage.details for stage in found.trace.stages}
+    assert retrieval.hits[0].score == first.properties["probability"] > 0
+    assert len(retrieval.hits[0].evidence) > 1  # other queries find it too
+    stages = {stage.name: stage.details for stage in retrieval.trace.stages}
     assert stages["entities"]["entities"] == {"Ada Ames": ["a0"]}
     assert stages["write"]["queries"][0][0] == first.properties["cypher"]
     assert ("cypher" in stages) != isinstance(papers, MemoryStore)
     if "cypher" in stages:
         assert "Ada" not in stages["cypher"]["query"]  # a name is never part of a query
-    assert found.signals.plan_valid
-    assert not found.trace.fallbacks
+    assert retrieval.signals.plan_valid
+    assert not retrieval.trace.fallbacks
 
 
 def test_k_is_the_total_and_where_limits_what_is_returned(papers: GraphStore) -> None:
     settings = GraphRAFTSettings(templates=((1,),))
-    found = raft(papers, settings=settings).retrieve(BY_ADA, 9)
-    assert len(found) == 9
-    assert {hit.id for hit in found.hits[:3]} == {"p0", "p3", "p6"}
-    assert all(hit.evidence[-1].kind == "fill" for hit in found.hits[3:])
+    retrieval = raft(papers, settings=settings).retrieve(BY_ADA, 9)
+    assert len(retrieval) == 9
+    assert {hit.id for hit in retrieval.hits[:3]} == {"p0", "p3", "p6"}
+    assert all(hit.evidence[-1].kind == "fill" for hit in retrieval.hits[3:])
     assert raft(papers).retrieve(BY_ADA, 1, {"year": {"$gt": 2014}}).ids == ["p6"]
 
 
 def test_a_writer_decides_what_runs_first_and_its_failure_leaves_it_to_the_paths(
     papers: GraphStore,
 ) -> None:
-    found = raft(papers, writer=Prefers("(T:Field)")).retrieve(BY_ADA, 1)
-    assert found.hits[0].node.label == "Field"
+    retrieval = raft(papers, writer=Prefers("(T:Field)")).retrieve(BY_ADA, 1)
+    assert retrieval.hits[0].node.label == "Field"
     failed = raft(papers, writer=Broken("")).retrieve(BY_ADA, 3)
     assert failed.ids == raft(papers).retrieve(BY_ADA, 3).ids
     assert [stage.details["error"] for stage in failed.trace.fallbacks] == [
@@ -127,12 +127,12 @@ def test_with_no_entity_or_no_candidate_the_text_answers_and_the_trace_says_so(
 ) -> None:
     settings = GraphRAFTSettings(targets=("Nothing",))
     for retriever in (raft(settings=settings), raft(MemoryStore.of(NODES, []))):
-        found = retriever.retrieve(question, 2)
-        assert found.ids == retriever.fallback.retrieve(question, 2).ids
-        assert [stage.details["reason"] for stage in found.trace.fallbacks] == [
+        retrieval = retriever.retrieve(question, 2)
+        assert retrieval.ids == retriever.fallback.retrieve(question, 2).ids
+        assert [stage.details["reason"] for stage in retrieval.trace.fallbacks] == [
             "no query finds anything"
         ]
-        assert found.signals.plan_valid is False
+        assert retrieval.signals.plan_valid is False
 
 
 def test_queries_that_the_database_is_too_slow_for_are_left_out(
@@ -142,9 +142,9 @@ def test_queries_that_the_database_is_too_slow_for_are_left_out(
         raise QueryTimeout("the query took longer than 30 s")
 
     monkeypatch.setattr("graphret.graphraft.retriever.find_matches", slow)
-    found = raft().retrieve("speech synthesis 4", 2)
-    assert len(found) == 2
-    errors = {stage.details.get("error") for stage in found.trace.fallbacks}
+    retrieval = raft().retrieve("speech synthesis 4", 2)
+    assert len(retrieval) == 2
+    errors = {stage.details.get("error") for stage in retrieval.trace.fallbacks}
     assert "QueryTimeout: the query took longer than 30 s" in errors
 
 
@@ -155,14 +155,14 @@ def test_a_model_names_the_entities_which_are_linked_by_name_or_by_likeness(
     with OpenAIServer(
         [text(json.dumps({"names": ["Ada Ames", "graph retrival", "", "zzz"]}))]
     ) as server:
-        asked = raft(entities=chat(server))
-        found = ask(asked, "What did Ada Ames publish?", 2)
+        retriever = raft(entities=chat(server))
+        retrieval = ask(retriever, "What did Ada Ames publish?", 2)
         assert "melanoma" in server.requests[0].messages[1]["content"]
-    told = next(
-        stage.details for stage in found.trace.stages if stage.name == "entities"
+    details = next(
+        stage.details for stage in retrieval.trace.stages if stage.name == "entities"
     )
-    assert told["entities"]["Ada Ames"] == ["a0"]
-    assert told["tokens"] > 0
+    assert details["entities"]["Ada Ames"] == ["a0"]
+    assert details["tokens"] > 0
     names = BM25Index.of_store(MEMORY)
     for where in (Linker.of_store(MEMORY), names):
         linked = EntityNamer(OpenAIChat("m"), MEMORY, where).link(
@@ -180,13 +180,13 @@ def test_a_model_names_the_entities_which_are_linked_by_name_or_by_likeness(
 def test_a_reasoner_reads_patterns_and_texts_and_selects(ask: Ask) -> None:
     plain = raft().retrieve(BY_ADA, 3).ids
     with OpenAIServer([text(json.dumps({"numbers": [3, 99, 3, -1]}))]) as server:
-        found = ask(raft(reasoner=chat(server)), BY_ADA, 3)
-        said = server.requests[0].messages[1]["content"]
-    assert found.ids == [plain[2], plain[0], plain[1]]
-    assert PATTERN in said
-    assert "We study graph retrieval." in said
-    assert found.hits[0].evidence[-1].retriever == "reasoner"
-    scores = [hit.score for hit in found]
+        retrieval = ask(raft(reasoner=chat(server)), BY_ADA, 3)
+        prompt = server.requests[0].messages[1]["content"]
+    assert retrieval.ids == [plain[2], plain[0], plain[1]]
+    assert PATTERN in prompt
+    assert "We study graph retrieval." in prompt
+    assert retrieval.hits[0].evidence[-1].retriever == "reasoner"
+    scores = [hit.score for hit in retrieval]
     assert scores == sorted(scores, reverse=True)
     with OpenAIServer([text("no idea")] * 2) as server:
         failed = ask(raft(reasoner=chat(server)), BY_ADA, 3)
@@ -202,14 +202,18 @@ def test_a_reasoner_reads_patterns_and_texts_and_selects(ask: Ask) -> None:
 def test_a_reasoner_sees_every_pattern_by_which_a_node_was_found_in_groups() -> None:
     settings = GraphRAFTSettings(nodes=3)
     with OpenAIServer([text('{"numbers": [1]}')]) as server:
-        found = raft(reasoner=chat(server), settings=settings).retrieve(BY_ADA, 3)
-        said = server.requests[0].messages[1]["content"]
+        retrieval = raft(reasoner=chat(server), settings=settings).retrieve(BY_ADA, 3)
+        prompt = server.requests[0].messages[1]["content"]
     groups = {
-        tuple(one.properties["pattern"] for one in hit.evidence if one.kind == "query")
-        for hit in found
+        tuple(
+            evidence.properties["pattern"]
+            for evidence in hit.evidence
+            if evidence.kind == "query"
+        )
+        for hit in retrieval
     }
-    assert said.count("Found by:") == len(groups) < len(found)
-    assert all("Found by:\n" + "\n".join(group) + "\n\n" in said for group in groups)
+    assert prompt.count("Found by:") == len(groups) < len(retrieval)
+    assert all("Found by:\n" + "\n".join(group) + "\n\n" in prompt for group in groups)
     few = raft(settings=settings).retrieve(BY_ADA, 3)
     assert max(map(len, groups)) > max(len(hit.evidence) for hit in few)
 
@@ -218,10 +222,10 @@ def test_views_hide_from_queries_what_they_hide(papers: GraphStore) -> None:
     only = {"$or": [{"year": {"$lt": 2014}}, {"label": {"$in": ["Author", "Field"]}}]}
     if isinstance(papers, MemoryStore):
         view = papers.view(only)
-        found = GraphRAFT(view, BM25Index.of_store(papers).view(only)).retrieve(
+        retrieval = GraphRAFT(view, BM25Index.of_store(papers).view(only)).retrieve(
             BY_ADA, 3
         )
-        assert {hit.id for hit in found.hits[:2]} == {"p0", "p3"}
+        assert {hit.id for hit in retrieval.hits[:2]} == {"p0", "p3"}
         with pytest.raises(InvalidInput, match="view"):
             GraphRAFT(view, BM25Index.of_store(papers))
     else:

@@ -90,8 +90,8 @@ def test_ranking_is_that_of_scoring_each_alone(tiny: tuple[Any, Any]) -> None:
 def test_a_model_that_would_mix_up_branches_is_refused() -> None:
     model, tokenizer = tiny_model()
     forward = model.forward
-    model.forward = lambda *given, attention_mask=None, **more: forward(
-        *given, **more
+    model.forward = lambda *candidate_texts, attention_mask=None, **more: forward(
+        *candidate_texts, **more
     )  # as flash attention does
     with pytest.raises(ModelError, match="sdpa"):
         Writer(model, tokenizer).rank("Which?", candidates(TEXTS), 3)
@@ -103,17 +103,17 @@ def test_length_size_and_another_ranking_count_by_option(tiny: tuple[Any, Any]) 
         alone(*tiny, "Which?", TEXTS, 0.7),
     )
     prior = [-0.5 * (place % 3) for place in range(len(TEXTS))]
-    wanted = [
+    expected = [
         score - 0.5 * math.log10(size + 1) + 3 * other
         for score, size, other in zip(scores, sizes, prior, strict=True)
     ]
     writer = Writer(*tiny, prior_weight=3, size_weight=0.5, length_power=0.7)
-    found = writer.rank("Which?", candidates(TEXTS, sizes), 7, prior)
-    assert [place for place, _ in found] == sorted(
-        range(len(TEXTS)), key=lambda i: -wanted[i]
+    ranked = writer.rank("Which?", candidates(TEXTS, sizes), 7, prior)
+    assert [place for place, _ in ranked] == sorted(
+        range(len(TEXTS)), key=lambda i: -expected[i]
     )[:7]
-    assert found[1][1] / found[0][1] == pytest.approx(
-        math.exp(wanted[found[1][0]] - wanted[found[0][0]]), rel=1e-3
+    assert ranked[1][1] / ranked[0][1] == pytest.approx(
+        math.exp(expected[ranked[1][0]] - expected[ranked[0][0]]), rel=1e-3
     )
 
 
@@ -145,13 +145,18 @@ def test_what_is_written_is_a_candidate_of_its_own_question(
     tiny: tuple[Any, Any], beams: int
 ) -> None:
     writer = Writer(*tiny)
-    given = [TEXTS, TEXTS[:1], [], TEXTS[4:9]]
-    found = writer.write(
-        ["Which gene does it target?", "Who?", "Nothing?", "What?"], given, beams=beams
+    candidate_texts = [TEXTS, TEXTS[:1], [], TEXTS[4:9]]
+    written = writer.write(
+        ["Which gene does it target?", "Who?", "Nothing?", "What?"],
+        candidate_texts,
+        beams=beams,
     )
-    assert [len(some) for some in found] == [beams, 1, 0, beams]
-    assert all({*some} <= {*texts} for some, texts in zip(found, given, strict=True))
-    assert found[3] == writer.write(["What?"], [TEXTS[4:9]], beams=beams)[0]
+    assert [len(some) for some in written] == [beams, 1, 0, beams]
+    assert all(
+        {*some} <= {*texts}
+        for some, texts in zip(written, candidate_texts, strict=True)
+    )
+    assert written[3] == writer.write(["What?"], [TEXTS[4:9]], beams=beams)[0]
     assert not {*writer.write(["Who?"], beams=beams, tokens=8)[0]} & {*TEXTS}
 
 

@@ -116,8 +116,8 @@ def test_json_lines_keep_their_types(tmp_path: Path) -> None:
         "edges.jsonl",
         '{"source": 7, "target": "x", "relation": "R", "properties": {"n": 1}}',
     )
-    found = objects(read_tables([nodes, edges]))
-    assert found == (
+    read = objects(read_tables([nodes, edges]))
+    assert read == (
         [
             Node(
                 "7", ("A", "B"), "seven", "", {"tags": ["a"], "deep": {"x": [1, None]}}
@@ -138,7 +138,7 @@ def test_json_lines_keep_their_types(tmp_path: Path) -> None:
         ],
         [Edge("7", "R", "x", 1.0, {"n": 1})],
     )
-    assert [type(v) for v in found[0][1].properties.values()] == [
+    assert [type(v) for v in read[0][1].properties.values()] == [
         str,
         float,
         bool,
@@ -171,7 +171,7 @@ def test_parquet_keeps_types_and_the_published_layout_is_read(tmp_path: Path) ->
     )
     parquet.write_table(nodes, tmp_path / "nodes.parquet")
     parquet.write_table(edges, tmp_path / "edges.parquet")
-    own = {
+    values = {
         "when": "1843-08-01T00:00:00",
         "price": 1.5,
         "share": 0.5,
@@ -179,7 +179,9 @@ def test_parquet_keeps_types_and_the_published_layout_is_read(tmp_path: Path) ->
     }
     assert objects(read_tables(tmp_path)) == (
         [
-            Node("1", ("Person",), "Ada", "", own | {"born": 1815, "deep": {"a": 1}}),
+            Node(
+                "1", ("Person",), "Ada", "", values | {"born": 1815, "deep": {"a": 1}}
+            ),
             Node("2", ("Place",), "", "", {"price": 2, "tags": []}),
         ],
         [Edge("1", "BORN_IN", "2", 2.0)],
@@ -242,7 +244,7 @@ def test_labels_in_the_graphml_of_others(
 ) -> None:
     nodes, edges = objects(read_tables(write(tmp_path, "g.graphml", content)))
     assert (nodes[0].name, nodes[0].labels) == ("Ada", labels)
-    assert [(one.relation, one.weight) for one in edges] == [edge]
+    assert [(link.relation, link.weight) for link in edges] == [edge]
 
 
 def test_microsoft_graphrag_names_the_ends_of_relations_by_title(
@@ -289,10 +291,10 @@ def test_microsoft_graphrag_names_the_ends_of_relations_by_title(
 
 def test_one_relation_for_all_and_nodes_made_of_ends(tmp_path: Path) -> None:
     edges = write(tmp_path, "edges.csv", "from,to\na,b\nb,c\n")
-    found = objects(
+    read = objects(
         read_tables(edges, Columns(default_relation="LINKS"), make_nodes=True)
     )
-    assert found == (
+    assert read == (
         [Node(i, ("Node",), i) for i in "abc"],
         [Edge("a", "LINKS", "b"), Edge("b", "LINKS", "c")],
     )
@@ -338,11 +340,11 @@ def test_what_is_malformed_is_named_by_its_line(
     tmp_path: Path, name: str, content: str | bytes | None, place: str, said: str
 ) -> None:
     path = tmp_path / name if content is None else write(tmp_path, name, content)
-    others = (
+    valid_paths = (
         [write(tmp_path, "others.csv", "id\na\nb\n")] if name.startswith("e.") else []
     )
     with pytest.raises(InvalidInput) as caught:
-        read_tables([*others, path])
+        read_tables([*valid_paths, path])
     message = str(caught.value)
     assert message.startswith(str(path))
     assert place in message
@@ -394,7 +396,7 @@ def test_types_are_guessed_so_that_nothing_is_lost(
 def test_a_graph_goes_everywhere_and_comes_back_and_again(
     name: str, tmp_path: Path
 ) -> None:
-    whole, target = read_metaqa(KB).store(), tmp_path / name
+    source, target = read_metaqa(KB).store(), tmp_path / name
     if name == "filled.lbug":
         MemoryStore.of([Node("c")]).save(tmp_path / "other")
         import_graph(tmp_path / "other", target)
@@ -409,9 +411,9 @@ def test_a_graph_goes_everywhere_and_comes_back_and_again(
         assert (done.labels["Movie"], done.relations["directed_by"]) == (44, 63)
     back = import_graph(target, tmp_path / "back", format="store")
     assert back.edges == 549
-    found = open_store(tmp_path / "back")
-    found.delete(["c"])
-    assert (all_nodes(found), all_edges(found)) == (all_nodes(whole), all_edges(whole))
+    copy = open_store(tmp_path / "back")
+    copy.delete(["c"])
+    assert (all_nodes(copy), all_edges(copy)) == (all_nodes(source), all_edges(source))
 
 
 def test_what_a_database_refuses_is_named_and_maps_come_back(
@@ -484,20 +486,20 @@ def test_parquet_comes_back(store: MemoryStore, tmp_path: Path) -> None:
     assert (done.nodes, done.edges) == store.count()
     assert [file.name for file in done.files] == ["nodes.parquet", "edges.parquet"]
     import_graph(tmp_path / "out", tmp_path / "graph")
-    found = open_store(tmp_path / "graph")
-    assert (all_nodes(found), all_edges(found)) == (all_nodes(store), all_edges(store))
+    copy = open_store(tmp_path / "graph")
+    assert (all_nodes(copy), all_edges(copy)) == (all_nodes(store), all_edges(store))
 
 
 def test_graphml_is_what_networkx_reads(store: MemoryStore, tmp_path: Path) -> None:
     path = tmp_path / "graph.graphml"
     done = export_graph(store, path, "graphml")
     assert (done.files, done.nodes, done.edges) == ([path], *store.count())
-    found = nx.read_graphml(path)
-    assert found.is_directed()
+    graph = nx.read_graphml(path)
+    assert graph.is_directed()
     nodes, edges = all_nodes(store), all_edges(store)
-    assert set(found.nodes) == {node.id for node in nodes}
+    assert set(graph.nodes) == {node.id for node in nodes}
     for node in nodes:
-        data = found.nodes[node.id]
+        data = graph.nodes[node.id]
         assert (data.get("label", ""), json.loads(data["labels"])) == (
             node.label,
             list(node.labels),
@@ -515,15 +517,15 @@ def test_graphml_is_what_networkx_reads(store: MemoryStore, tmp_path: Path) -> N
             assert (
                 json.loads(written) if isinstance(value, list | dict) else written
             ) == value
-    assert (found.nodes["xml"]["properties.name"], found.nodes["xml"]["p"]) == (
+    assert (graph.nodes["xml"]["properties.name"], graph.nodes["xml"]["p"]) == (
         1,
         "\ufffd",
     )
-    ends = sorted(
+    triples = sorted(
         (source, target, data["relation"], data["weight"])
-        for source, target, data in found.edges(data=True)
+        for source, target, data in graph.edges(data=True)
     )
-    assert ends == sorted(
+    assert triples == sorted(
         (edge.source, edge.target, edge.relation, edge.weight) for edge in edges
     )
     assert {node.id for node in all_nodes(read_tables(path).store())} == {

@@ -55,9 +55,9 @@ class Fixed:
 
     name = "fixed"
 
-    def __init__(self, plan: Any, **told: Any) -> None:
+    def __init__(self, plan: Any, **details: Any) -> None:
         self.told = PlannerResult(
-            plan if plan is None else GraphPlan.model_validate(plan), **told
+            plan if plan is None else GraphPlan.model_validate(plan), **details
         )
 
     def plan(self, question: str) -> PlannerResult:
@@ -83,23 +83,23 @@ Ask = Callable[..., Any]
 def test_a_plan_finds_its_targets_and_tells_the_path_to_them(
     papers: GraphStore, ask: Ask
 ) -> None:
-    found = ask(PlanRetriever(Fixed(PLAN), papers), "the field of Ada Ames", 5)
-    assert found.ids == ["f0"]
+    retrieval = ask(PlanRetriever(Fixed(PLAN), papers), "the field of Ada Ames", 5)
+    assert retrieval.ids == ["f0"]
     path = [
-        (one.source_name, one.relation, one.target_name)
-        for one in found.hits[0].evidence
-        if one.relation
+        (edge.source_name, edge.relation, edge.target_name)
+        for edge in retrieval.hits[0].evidence
+        if edge.relation
     ]
     assert [(a, r) for a, r, _ in path] == [
         ("Ada Ames", "WROTE"),
         ("Graph Retrieval 0", "ABOUT"),
     ]
     assert path[-1][2] == "Graph Retrieval"
-    assert found.hits[0].score == pytest.approx(0.99)
-    assert found.signals == Signals(
+    assert retrieval.hits[0].score == pytest.approx(0.99)
+    assert retrieval.signals == Signals(
         1, None, True, ("Field",), plan_valid=True, risk="normal"
     )
-    stages = {stage.name: stage.details for stage in found.trace.stages}
+    stages = {stage.name: stage.details for stage in retrieval.trace.stages}
     assert stages["plan"]["reading"] == str(GraphPlan.model_validate(PLAN))
     assert stages["link"]["bindings"] == {"a": {"a0": pytest.approx(0.99)}}
     assert stages["match"]["candidates"] == 1
@@ -119,21 +119,27 @@ def test_the_trace_has_the_query_that_ran(monkeypatch: pytest.MonkeyPatch) -> No
             "query",
             lambda text, *a, **kw: ran.append(text) or query(text, *a, **kw),
         )
-        found = PlanRetriever(Fixed(ordered), store, limit=7).retrieve("q", 2)
-    stages = {stage.name: stage.details for stage in found.trace.stages}
+        retrieval = PlanRetriever(Fixed(ordered), store, limit=7).retrieve("q", 2)
+    stages = {stage.name: stage.details for stage in retrieval.trace.stages}
     assert stages["match"]["cypher"] == ran[0]
 
 
 def test_what_the_target_should_say_besides_ranks_what_the_hops_reach(
     papers: GraphStore,
 ) -> None:
-    said = BY_ADA | {"target": {"labels": ["Paper"], "relevance_text": "retrieval 6"}}
+    target_text = BY_ADA | {
+        "target": {"labels": ["Paper"], "relevance_text": "retrieval 6"}
+    }
     documents = BM25Index.of_store(papers)
-    assert PlanRetriever(Fixed(said), papers, documents=documents).retrieve(
+    assert PlanRetriever(Fixed(target_text), papers, documents=documents).retrieve(
         "q", 3
     ).ids == ["p6", "p0", "p3"]
-    assert PlanRetriever(Fixed(said), papers).retrieve("q", 3).ids == ["p0", "p3", "p6"]
-    ordered = said | {"order": {"by": "year", "limit": 2}}
+    assert PlanRetriever(Fixed(target_text), papers).retrieve("q", 3).ids == [
+        "p0",
+        "p3",
+        "p6",
+    ]
+    ordered = target_text | {"order": {"by": "year", "limit": 2}}
     assert PlanRetriever(Fixed(ordered), papers, documents=documents).retrieve(
         "q", 3
     ).ids == ["p6", "p3"]
@@ -164,7 +170,9 @@ def test_anchors_are_linked_by_an_encoder_where_the_documents_have_one(
         plan = PlanRetriever(Fixed(DESCRIBED), store, documents=documents)
         text, label = "a study of protein folding 5", ["Paper"]
         mode = "doc" if plan.linker.documents is not None else "name"
-        return {one.how for one in plan.linker.link(text, mode=mode, labels=label)}
+        return {
+            linked.how for linked in plan.linker.link(text, mode=mode, labels=label)
+        }
 
     assert PlanRetriever(Fixed(DESCRIBED), store, documents=documents).linker.dense
     assert hows(documents) == ({"document"} if labels is None else {"similar"})
@@ -194,15 +202,17 @@ def test_the_graph_and_the_text_are_fused_and_what_each_said_is_evidence(
     papers: GraphStore, ask: Ask
 ) -> None:
     grasp = Grasp(Fixed(BY_ADA), papers, FieldIndex.of_store(papers))
-    found = ask(grasp, "retrieval of 3 proteins", 6)
-    assert set(found.ids[:3]) == {"p0", "p3", "p6"}
-    assert found.ids[0] == "p3"
+    retrieval = ask(grasp, "retrieval of 3 proteins", 6)
+    assert set(retrieval.ids[:3]) == {"p0", "p3", "p6"}
+    assert retrieval.ids[0] == "p3"
     ranks = {
-        one.retriever: one.rank for one in found.hits[0].evidence if one.kind == "rank"
+        evidence.retriever: evidence.rank
+        for evidence in retrieval.hits[0].evidence
+        if evidence.kind == "rank"
     }
     assert ranks == {"plan": 1, "text": 1}
-    assert len(found) == 6
-    fusion = next(stage for stage in found.trace.stages if stage.name == "fuse")
+    assert len(retrieval) == 6
+    fusion = next(stage for stage in retrieval.trace.stages if stage.name == "fuse")
     assert fusion.details["weights"] == pytest.approx([0.9, 0.1])
 
 
@@ -238,13 +248,13 @@ def test_without_a_plan_that_finds_anything_the_text_answers_alone(
     papers: GraphStore, ask: Ask, planner: Fixed, said: str | None
 ) -> None:
     index = BM25Index.of_store(papers)
-    found = ask(Grasp(planner, papers, index), "speech synthesis 4", 4)
-    assert len(found) == 4
-    notes = [stage.details["error"] for stage in found.trace.fallbacks]
+    retrieval = ask(Grasp(planner, papers, index), "speech synthesis 4", 4)
+    assert len(retrieval) == 4
+    notes = [stage.details["error"] for stage in retrieval.trace.fallbacks]
     assert notes == ([] if said is None else [said])
     if said is not None:
         assert (
-            found.ids
+            retrieval.ids
             == Grasp(planner, papers, index).text.retrieve("speech synthesis 4", 4).ids
         )
         with pytest.raises(RetrievalFailed, match=said):
@@ -258,11 +268,11 @@ def test_a_database_that_is_too_slow_leaves_the_second_stage_alone(
         raise QueryTimeout("the query took longer than 30 s")
 
     monkeypatch.setattr("graphret.grasp.plan_retriever.find_matches", slow)
-    found = Grasp(Fixed(BY_ADA), papers, BM25Index.of_store(papers)).retrieve(
+    retrieval = Grasp(Fixed(BY_ADA), papers, BM25Index.of_store(papers)).retrieve(
         "speech synthesis 4", 2
     )
-    assert found.ids[0] == "p4"
-    assert [note.details["error"] for note in found.trace.fallbacks] == [
+    assert retrieval.ids[0] == "p4"
+    assert [note.details["error"] for note in retrieval.trace.fallbacks] == [
         "QueryTimeout: the query took longer than 30 s"
     ]
 
@@ -274,10 +284,12 @@ def test_what_a_plan_found_is_not_lost_where_its_paths_cannot_be_read(
         raise QueryTimeout("the query took longer than 30 s")
 
     monkeypatch.setattr(papers, "neighbors", slow)
-    found = PlanRetriever(Fixed(BY_ADA), papers).retrieve("q", 3)
-    assert found.ids == ["p0", "p3", "p6"]
+    retrieval = PlanRetriever(Fixed(BY_ADA), papers).retrieve("q", 3)
+    assert retrieval.ids == ["p0", "p3", "p6"]
     assert [
-        stage.details["error"] for stage in found.trace.stages if stage.name == "paths"
+        stage.details["error"]
+        for stage in retrieval.trace.stages
+        if stage.name == "paths"
     ] == ["QueryTimeout: the query took longer than 30 s"]
 
 
@@ -300,9 +312,9 @@ def test_a_reranker_is_the_third_stage_and_a_bad_one_changes_nothing() -> None:
         def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
             return [float("nan")] * len(hits)
 
-    kept = Grasp(Fixed(BY_ADA), store, index, reranker=Mute()).retrieve("graph", 3)
-    assert kept.ids == plain.retrieve("graph", 3).ids
-    assert any("backwards" in str(note.details) for note in kept.trace.fallbacks)
+    reranked = Grasp(Fixed(BY_ADA), store, index, reranker=Mute()).retrieve("graph", 3)
+    assert reranked.ids == plain.retrieve("graph", 3).ids
+    assert any("backwards" in str(note.details) for note in reranked.trace.fallbacks)
 
 
 def test_views_hide_from_plans_what_they_hide(papers: GraphStore) -> None:
@@ -401,12 +413,12 @@ def test_a_model_writes_a_plan_and_is_shown_once_what_is_wrong_with_it(
 def test_no_valid_plan_is_a_state_of_its_own(reply: Any) -> None:
     with OpenAIServer([reply, reply]) as server:
         store = MemoryStore.of(NODES, EDGES)
-        found = Grasp(planner_of(server), store, BM25Index.of_store(store)).retrieve(
-            "speech synthesis 4", 2
-        )
-        assert found.ids[0] == "p4"
-        assert found.signals.plan_valid is False
-        assert len(found.trace.fallbacks) == 1
+        retrieval = Grasp(
+            planner_of(server), store, BM25Index.of_store(store)
+        ).retrieve("speech synthesis 4", 2)
+        assert retrieval.ids[0] == "p4"
+        assert retrieval.signals.plan_valid is False
+        assert len(retrieval.trace.fallbacks) == 1
 
 
 def test_the_prompt_has_the_schema_the_nearest_examples_and_no_values() -> None:
@@ -416,15 +428,17 @@ def test_the_prompt_has_the_schema_the_nearest_examples_and_no_values() -> None:
         planner = planner_of(
             server, examples=examples, hints="Years are of publication."
         )
-        told = planner.messages("the field of Cy O'Hara, in which field does she work")
-        assert "(:Author)-[:WROTE]->(:Paper)" in told[0].content
-        assert "Years are of publication." in told[0].content
-        assert "2010" not in told[0].content.partition("A plan is")[0]
-        assert "Ada" not in told[0].content
-        assert [message.content for message in told if message.role == "user"][
+        messages = planner.messages(
+            "the field of Cy O'Hara, in which field does she work"
+        )
+        assert "(:Author)-[:WROTE]->(:Paper)" in messages[0].content
+        assert "Years are of publication." in messages[0].content
+        assert "2010" not in messages[0].content.partition("A plan is")[0]
+        assert "Ada" not in messages[0].content
+        assert [message.content for message in messages if message.role == "user"][
             -2
         ] == examples[1][0]
-        assert len(told) == 2 + 2 * 5
+        assert len(messages) == 2 + 2 * 5
         assert (
             "e.g. 2010" in planner_of(server, show_values=True).messages("q")[0].content
         )
@@ -437,12 +451,12 @@ def test_the_prompt_has_the_schema_the_nearest_examples_and_no_values() -> None:
 def test_a_model_is_told_what_decides_once_and_nothing_meant_for_people() -> None:
     with OpenAIServer([text(json.dumps(BY_ADA))]) as server:
         planner_of(server).plan("papers by Ada Ames")
-        [told, _] = server.requests[0].messages
+        [system, _] = server.requests[0].messages
     for decisive in ("apart", "direction", "negated", "$icontains", "cannot", "count"):
-        assert decisive in told["content"].partition("JSON schema")[0]
-    assert "Attributes" not in told["content"]
-    assert '"description"' not in told["content"]
-    example = told["content"].partition("An example")[2].partition("\n\n")[0]
+        assert decisive in system["content"].partition("JSON schema")[0]
+    assert "Attributes" not in system["content"]
+    assert '"description"' not in system["content"]
+    example = system["content"].partition("An example")[2].partition("\n\n")[0]
     written = GraphPlan.model_validate_json(example[example.index("{") :])
     assert (written.apart, written.hops[-1].direction) == (True, "out")
 
@@ -458,12 +472,12 @@ def test_what_no_plan_can_say_is_a_doubt(
     plan: dict[str, Any], ids: list[str] | None
 ) -> None:
     with OpenAIServer([text(json.dumps(plan))]) as server:
-        found = PlanRetriever(
+        retrieval = PlanRetriever(
             planner_of(server), MemoryStore.of(NODES, EDGES)
         ).retrieve("how often were papers by Ada Ames cited", 3)
-    assert found.ids == (ids or [])
-    assert found.signals.plan_valid is (ids is not None)
-    assert found.signals.doubts == ("no plan can say: the sum of citations",)
+    assert retrieval.ids == (ids or [])
+    assert retrieval.signals.plan_valid is (ids is not None)
+    assert retrieval.signals.doubts == ("no plan can say: the sum of citations",)
 
 
 @pytest.mark.parametrize(
@@ -491,16 +505,18 @@ def test_an_absence_needs_no_anchor(
     papers: GraphStore, hops: list[dict[str, Any]], ids: list[str]
 ) -> None:
     plan = GraphPlan.model_validate({"hops": hops, "target": {"labels": ["Paper"]}})
-    found = PlanRetriever(Fixed(plan.checked(papers.schema())), papers).retrieve("q", 9)
-    assert sorted(found.ids) == ids
+    retrieval = PlanRetriever(Fixed(plan.checked(papers.schema())), papers).retrieve(
+        "q", 9
+    )
+    assert sorted(retrieval.ids) == ids
 
 
 def test_a_number_is_an_answer(papers: GraphStore) -> None:
     planner = Fixed(BY_ADA | {"count": True})
-    found = PlanRetriever(planner, papers, limit=2).retrieve("how many by Ada", 3)
-    assert found.rows == [{"count": 3}]
-    assert (found.hits[0].is_row, found.hits[0].node.text) == (True, "count: 3")
-    assert found.ids[1:] == ["p0", "p3"]
+    retrieval = PlanRetriever(planner, papers, limit=2).retrieve("how many by Ada", 3)
+    assert retrieval.rows == [{"count": 3}]
+    assert (retrieval.hits[0].is_row, retrieval.hits[0].node.text) == (True, "count: 3")
+    assert retrieval.ids[1:] == ["p0", "p3"]
     grasp = Grasp(planner, papers, BM25Index.of_store(papers))
     since = grasp.retrieve("how many by Ada since 2013", 2, {"year": {"$gte": 2013}})
     assert (since.rows, since.hits[0].is_row) == ([{"count": 2}], True)
@@ -562,20 +578,20 @@ def test_what_the_paper_tells_its_planner_fits_starks_graphs(name: str) -> None:
     labels = {label for one, _, other in relations for label in (one, other)}
     nodes = [Node(label, (label,), label) for label in labels]
     store = MemoryStore.of(nodes, [Edge(one, rel, to) for one, rel, to in relations])
-    told = PlannerGuidance.load(name)
+    guidance = PlannerGuidance.load(name)
     with OpenAIServer([]) as server:
         planner = LLMPlanner(
             OpenAIChat("planner", server.base_url),
             store,
-            examples=told.examples,
-            metapaths=told.metapaths,
-            retrieval_modes=told.retrieval_modes,
+            examples=guidance.examples,
+            metapaths=guidance.metapaths,
+            retrieval_modes=guidance.retrieval_modes,
         )
         [system, *shown] = planner.messages("products that are similar to a mouse")
-    assert len(told.examples) == {"amazon": 5, "mag": 0, "prime": 19}[name]
-    assert all(f"\n- {path}" in system.content for path in told.metapaths)
+    assert len(guidance.examples) == {"amazon": 5, "mag": 0, "prime": 19}[name]
+    assert all(f"\n- {path}" in system.content for path in guidance.metapaths)
     assert all(
-        label in labels for path in told.metapaths for label in path_labels(path)
+        label in labels for path in guidance.metapaths for label in path_labels(path)
     )
     assert ("graph_expand" in system.content) is (name == "amazon")
     assert any("also_view" in one.content for one in shown) is (name == "amazon")
@@ -616,19 +632,19 @@ def test_a_plan_is_held_to_its_mode(changes: dict[str, Any], problem: str) -> No
     ("mode", "ids"), [("doc_search", ["p4"]), ("skip", ["p4"])], ids=["text", "skip"]
 )
 def test_a_search_by_text_needs_no_graph(mode: str, ids: list[str]) -> None:
-    said = "speech synthesis 4"
-    anchor = {"var": "T", "text": said, "label": "Paper", "match_mode": "doc"}
+    query = "speech synthesis 4"
+    anchor = {"var": "T", "text": query, "label": "Paper", "match_mode": "doc"}
     plan = {
         "retrieval_mode": mode,
         "anchors": [anchor] if mode == "doc_search" else [],
-        "target": {"labels": ["Paper"], "relevance_text": said},
+        "target": {"labels": ["Paper"], "relevance_text": query},
     }
     store = MemoryStore.of(NODES, EDGES)
     with OpenAIServer([text(json.dumps(plan))]) as server:
         planner = planner_of(server, retrieval_modes=True)
-        found = Grasp(planner, store, BM25Index.of_store(store)).retrieve(said, 1)
-    assert found.ids == ids
-    assert found.signals.plan_valid is (mode == "doc_search")
+        retrieval = Grasp(planner, store, BM25Index.of_store(store)).retrieve(query, 1)
+    assert retrieval.ids == ids
+    assert retrieval.signals.plan_valid is (mode == "doc_search")
 
 
 def test_guidance_is_read_from_a_file_and_a_bad_one_is_named(tmp_path: Path) -> None:
@@ -641,13 +657,13 @@ def test_guidance_is_read_from_a_file_and_a_bad_one_is_named(tmp_path: Path) -> 
     )
     store = MemoryStore.of(NODES, EDGES)
     with OpenAIServer([text(json.dumps(BY_ADA))]) as server:
-        told = MethodOptions(
+        options = MethodOptions(
             chat=OpenAIChat("planner", server.base_url),
             guidance=str(path),
             hints="Ask first.",
         )
         graph = OpenGraph(store, BM25Index.of_store(store))
-        graph.retriever("grasp", told).retrieve("papers by Ada Ames", 1)
+        graph.retriever("grasp", options).retrieve("papers by Ada Ames", 1)
         system = server.requests[0].messages[0]["content"]
     assert "\n- Author -> Paper\n" in system
     assert "Be brief.\nAsk first." in system

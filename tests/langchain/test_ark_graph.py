@@ -58,13 +58,13 @@ async def run(compiled: ArkGraph, awaited: bool, given: Any = ASK) -> Any:
 
 def test_a_question_in_and_ranked_evidence_out() -> None:
     runs: list[ArkRun] = []
-    found = graph(on_run=runs.append).invoke(ASK)
-    assert set(found) == {"question", "agents", "votes", "hits", "rows", "trace"}
-    assert json.loads(json.dumps(found)) == found
-    assert [vote["id"] for vote in found["votes"]] == RANKED
-    assert Trace.from_dict(found["trace"]).stages[0].details["agents"] == 3
+    state = graph(on_run=runs.append).invoke(ASK)
+    assert set(state) == {"question", "agents", "votes", "hits", "rows", "trace"}
+    assert json.loads(json.dumps(state)) == state
+    assert [vote["id"] for vote in state["votes"]] == RANKED
+    assert Trace.from_dict(state["trace"]).stages[0].details["agents"] == 3
     for sessions in (
-        found["agents"],
+        state["agents"],
         [session.to_dict() for session in runs[0].sessions],
     ):
         assert [agent["selection"] for agent in sessions] == [
@@ -77,29 +77,29 @@ def test_a_question_in_and_ranked_evidence_out() -> None:
 @pytest.mark.parametrize(("k", "where"), [(1, None), (3, {"year": {"$gte": 1992}})])
 async def test_it_answers_as_the_core_does(awaited: bool, k: int, where: Any) -> None:
     expected = Ark(models(), STORE, INDEX, settings=FULL).retrieve(QUESTION, k, where)
-    found = await run(graph(), awaited, {"question": QUESTION, "k": k, "where": where})
-    assert found["hits"] == [hit.to_dict() for hit in expected]
+    state = await run(graph(), awaited, {"question": QUESTION, "k": k, "where": where})
+    assert state["hits"] == [hit.to_dict() for hit in expected]
 
 
 def test_malformed_input_is_refused_before_any_model_is_asked() -> None:
     asks = models()
-    for wrong, named in (
+    for wrong, error in (
         ({"question": " "}, "question"),
         ({"k": 0}, "k"),
         ({"where": {"year": {"$near": 1}}}, "near"),
     ):
-        with pytest.raises(InvalidInput, match=named):
+        with pytest.raises(InvalidInput, match=error):
             graph(asks).invoke({"question": QUESTION, **wrong})
     assert asked(asks) == [0, 0, 0]
 
 
 def test_models_temperatures_and_hints_are_given_to_agents() -> None:
     asks = models()
-    found = graph(asks, temperature=[0.1, None, 0.9], hints="Films only.").invoke(ASK)
+    state = graph(asks, temperature=[0.1, None, 0.9], hints="Films only.").invoke(ASK)
     assert [model.temperatures[0] for model in asks] == [0.1, None, 0.9]
-    assert [agent["model"] for agent in found["agents"]] == ["m0", "m1", "m2"]
+    assert [agent["model"] for agent in state["agents"]] == ["m0", "m1", "m2"]
     assert all(
-        "Films only." in agent["messages"][0]["content"] for agent in found["agents"]
+        "Films only." in agent["messages"][0]["content"] for agent in state["agents"]
     )
     assert len(graph(models()[0], n_agents=2).invoke(ASK)["agents"]) == 2
     for wrong in (
@@ -185,10 +185,10 @@ async def test_steps_are_streamed_as_they_happen(awaited: bool) -> None:
 
 @pytest.mark.parametrize(("limit", "steps"), [(5, 1), (8, 2), (9, 3)])
 async def test_an_agent_ends_before_the_recursion_limit(limit: int, steps: int) -> None:
-    found = graph().invoke(ASK, {"recursion_limit": limit})
-    assert [len(agent["steps"]) for agent in found["agents"]] == [steps] * 3
-    assert stops(found) == ["finished" if steps == 3 else "steps"] * 3
-    assert len(found["hits"]) == 4
+    state = graph().invoke(ASK, {"recursion_limit": limit})
+    assert [len(agent["steps"]) for agent in state["agents"]] == [steps] * 3
+    assert stops(state) == ["finished" if steps == 3 else "steps"] * 3
+    assert len(state["hits"]) == 4
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -214,15 +214,15 @@ def test_over_http_through_a_langchain_model(streamed: bool) -> None:
         assert [bool(request.body.get("stream")) for request in server.requests] == [
             streamed
         ] * 3
-    found: Any = parts[-1][1]
-    assert stops(found) == ["finished"]
-    assert ids(found)[0] == "p1"
-    said = [
+    state: Any = parts[-1][1]
+    assert stops(state) == ["finished"]
+    assert ids(state)[0] == "p1"
+    texts = [
         message["content"]
-        for message in found["agents"][0]["messages"]
+        for message in state["agents"][0]["messages"]
         if message["role"] == "tool"
     ]
-    assert ["error" in text for text in said] == [
+    assert ["error" in text for text in texts] == [
         False,
         True,
         not streamed,
@@ -249,13 +249,13 @@ async def test_several_agents_in_ones_own_graph() -> None:
         ["explore"],
     )
     compiled = builder.compile()
-    found = await compiled.ainvoke({"question": QUESTION})
+    result = await compiled.ainvoke({"question": QUESTION})
     events = [
         event
         async for event in compiled.astream_events({"question": QUESTION}, version="v2")
     ]
-    for answer in (found, events[-1]["data"]["output"]):
-        assert [one["selection"] for one in answer["agents"]] == [
+    for answer in (result, events[-1]["data"]["output"]):
+        assert [agent_state["selection"] for agent_state in answer["agents"]] == [
             list(nodes) for nodes in SELECTIONS
         ]
     with pytest.raises(InvalidInput, match="agent: expected a number from 0 to 2"):
@@ -324,11 +324,11 @@ def test_a_run_that_broke_off_goes_on_where_it_was(tmp_path: Path, at: int) -> N
 def test_a_thread_takes_one_question_after_another(saver: InMemorySaver) -> None:
     compiled = graph(checkpointer=saver)
     assert same(compiled.invoke(ASK, thread()))
-    one = compiled.invoke(
+    output = compiled.invoke(
         {"question": OTHER, "k": 1, "where": {"label": "genre"}}, thread()
     )
-    assert [agent["question"] for agent in one["agents"]] == [OTHER] * 3
-    assert len(one["hits"]) == 1
+    assert [agent["question"] for agent in output["agents"]] == [OTHER] * 3
+    assert len(output["hits"]) == 1
     assert (
         len(compiled.invoke({"question": OTHER}, thread())["hits"]) == 10
     )  # k and filter were of that question
@@ -340,11 +340,15 @@ def test_a_thread_takes_one_question_after_another(saver: InMemorySaver) -> None
 
 def waiting(found: Any) -> dict[int, Any]:
     """The interrupts, by the number of the agent that waits."""
-    return {one.value["agent"]: one for one in found.get("__interrupt__", ())}
+    return {
+        pending.value["agent"]: pending for pending in found.get("__interrupt__", ())
+    }
 
 
 def answer(found: Any, say: Any) -> Command[Any]:
-    return Command(resume={one.id: say(one.value) for one in waiting(found).values()})
+    return Command(
+        resume={pending.id: say(pending.value) for pending in waiting(found).values()}
+    )
 
 
 @pytest.mark.parametrize("awaited", [False, True])
@@ -361,9 +365,9 @@ async def test_a_person_approves_the_calls_of_several_agents_at_once(
             else compiled.invoke(given, thread())
         )
 
-    found = await go(ASK)
-    assert sorted(waiting(found)) == [1, 2, 3]
-    assert waiting(found)[1].value == {
+    state = await go(ASK)
+    assert sorted(waiting(state)) == [1, 2, 3]
+    assert waiting(state)[1].value == {
         "agent": 1,
         "step": 1,
         "question": QUESTION,
@@ -376,12 +380,19 @@ async def test_a_person_approves_the_calls_of_several_agents_at_once(
         ],
     }
     assert asked(asks) == [1, 1, 1]
-    found = await go(answer(found, lambda value: True))
-    assert [len(one.value["calls"]) for one in waiting(found).values()] == [2, 2, 2]
-    found = await go(
-        answer(found, lambda value: {one["id"]: True for one in value["calls"]})
+    state = await go(answer(state, lambda value: True))
+    assert [len(pending.value["calls"]) for pending in waiting(state).values()] == [
+        2,
+        2,
+        2,
+    ]
+    state = await go(
+        answer(
+            state,
+            lambda value: {call["id"]: True for call in value["calls"]},
+        )
     )
-    assert same(found)  # nothing to approve in a step that only selects and finishes
+    assert same(state)  # nothing to approve in a step that only selects and finishes
     assert asked(asks) == [3, 3, 3]
     for snapshot in compiled.get_state_history(thread()):
         json.dumps(snapshot.values)
@@ -390,35 +401,36 @@ async def test_a_person_approves_the_calls_of_several_agents_at_once(
 
 def test_refused_calls_are_answered_to_the_model(saver: InMemorySaver) -> None:
     compiled = graph(approve=["explore_neighborhood"], checkpointer=saver)
-    found = compiled.invoke(ASK, thread())
+    state = compiled.invoke(ASK, thread())
 
     def say(value: Any) -> Any:
-        first, second = (one["id"] for one in value["calls"])
+        first, second = (call["id"] for call in value["calls"])
         return {
             1: [second],
             2: {first: True},
             3: {first: True, second: "too many films"},
         }[value["agent"]]
 
-    found = compiled.invoke(answer(found, say), thread())
-    told = [
+    state = compiled.invoke(answer(state, say), thread())
+    texts_by_agent = [
         [
             message["content"]
             for message in agent["messages"]
             if message.get("name") == "explore_neighborhood"
         ]
-        for agent in found["agents"]
+        for agent in state["agents"]
     ]
     refused = [
-        ["A person refused this call" in text for text in texts] for texts in told
+        ["A person refused this call" in text for text in texts]
+        for texts in texts_by_agent
     ]
     assert refused == [[True, True], [False, True], [False, True]]
-    assert "too many films" in told[2][1]
-    assert [one["failed"] for one in found["agents"][0]["steps"][1]["calls"]] == [
+    assert "too many films" in texts_by_agent[2][1]
+    assert [call["failed"] for call in state["agents"][0]["steps"][1]["calls"]] == [
         True,
         True,
     ]
-    assert ids(found)[0] == "f4"  # the second agent and the third were shown it
+    assert ids(state)[0] == "f4"  # the second agent and the third were shown it
 
 
 @pytest.mark.parametrize(
@@ -445,11 +457,11 @@ def test_waiting_costs_no_time_and_a_run_is_handed_on_once(
         "on_run": runs.append,
         "checkpointer": saver,
     }
-    made = [graph(Follows(slow), settings=settings, k=1, **options) for _ in range(2)]
-    found = made[0].invoke({"question": QUESTION}, thread())
+    graphs = [graph(Follows(slow), settings=settings, k=1, **options) for _ in range(2)]
+    state = graphs[0].invoke({"question": QUESTION}, thread())
     assert runs == []
     clock[0] += 1000
-    found = made[elsewhere].invoke(answer(found, lambda _: True), thread())
-    assert [agent["stop"] for agent in found["agents"]] == [stop]
+    state = graphs[elsewhere].invoke(answer(state, lambda _: True), thread())
+    assert [agent["stop"] for agent in state["agents"]] == [stop]
     assert [run.seconds for run in runs] == [15 if stop == "finished" else 10]
-    assert len(found["hits"]) == 1
+    assert len(state["hits"]) == 1

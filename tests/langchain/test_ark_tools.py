@@ -202,8 +202,10 @@ def test_a_person_can_be_asked_through_it() -> None:
     waiting = compiled.invoke({"messages": [HumanMessage(QUESTION)]}, thread())[
         "__interrupt__"
     ]
-    assert sorted(one.value["agent"] for one in waiting) == [1, 2, 3]
-    state = compiled.invoke(Command(resume={one.id: True for one in waiting}), thread())
+    assert sorted(pending.value["agent"] for pending in waiting) == [1, 2, 3]
+    state = compiled.invoke(
+        Command(resume={pending.id: True for pending in waiting}), thread()
+    )
     *_, answer, last = state["messages"]
     assert lines(answer)[1]["id"] == "f4"
     assert last.text == "Dark Red it is."
@@ -228,28 +230,30 @@ class TestArk(RetrieverSuite):
 
 async def test_it_returns_what_the_core_does_with_its_reasons() -> None:
     expected = Ark(models(), STORE, INDEX, settings=FULL).retrieve(QUESTION, 4)
-    for found in (
+    for documents in (
         retriever(k=4).invoke(QUESTION),
         await retriever(k=4).ainvoke(QUESTION),
     ):
-        made = list(map(to_document, expected.hits))
-        assert [one.metadata for one in found] == [one.metadata for one in made]
-        assert "ABOUT of: Speech Synthesis 1" in found[0].page_content
-        assert [evidence_of(one) for one in found] == [
+        expected_documents = list(map(to_document, expected.hits))
+        assert [document.metadata for document in documents] == [
+            document.metadata for document in expected_documents
+        ]
+        assert "ABOUT of: Speech Synthesis 1" in documents[0].page_content
+        assert [evidence_of(document) for document in documents] == [
             list(hit.evidence) for hit in expected.hits
         ]
 
 
 def test_agents_steps_models_and_runs_can_be_set() -> None:
     runs: list[ArkRun] = []
-    one = retriever(
+    single = retriever(
         models()[0],
         n_agents=2,
         settings=ArkSettings(max_steps=2),
         on_run=runs.append,
     )
     assert (
-        one.invoke(QUESTION) != []
+        single.invoke(QUESTION) != []
     )  # nobody selected anything, so that the fallback answers
     assert [session.stop for session in runs[0].sessions] == ["steps", "steps"]
 
@@ -265,7 +269,10 @@ PLAN_BY_ADA = {
 
 def model(*plans: Any) -> FakeListChatModel:
     return FakeListChatModel(
-        responses=[one if isinstance(one, str) else json.dumps(one) for one in plans]
+        responses=[
+            written_plan if isinstance(written_plan, str) else json.dumps(written_plan)
+            for written_plan in plans
+        ]
     )
 
 
@@ -277,20 +284,20 @@ class TestGrasp(RetrieverSuite):
 async def test_a_model_or_none_plans_and_each_document_says_why() -> None:
     for planner in (model(PLAN_BY_ADA), None):
         retriever = GraspRetriever(planner, STORE, INDEX, k=3)
-        for found in (
+        for documents in (
             retriever.invoke("Which papers did Ada Ames write?"),
             await retriever.ainvoke("Which papers did Ada Ames write?"),
         ):
-            assert {one.id for one in found} == {"p0", "p3", "p6"}
+            assert {document.id for document in documents} == {"p0", "p3", "p6"}
             kinds = {
                 evidence["kind"]
-                for evidence in found[0].metadata["graphret"]["evidence"]
+                for evidence in documents[0].metadata["graphret"]["evidence"]
             }
             assert {"rank", "path"} <= kinds
     narrowed = retriever.invoke(
         "Which papers did Ada Ames write?", k=1, where={"year": {"$gt": 2014}}
     )
-    assert [one.id for one in narrowed] == ["p6"]
+    assert [document.id for document in narrowed] == ["p6"]
 
 
 def test_the_second_opinion_may_be_a_retriever_of_langchain() -> None:
@@ -299,10 +306,10 @@ def test_the_second_opinion_may_be_a_retriever_of_langchain() -> None:
         k=5,
     )
     settings = GraspSettings(weights=StaticWeights(0.0))
-    found = GraspRetriever(
+    documents = GraspRetriever(
         model("no plan"), STORE, search, settings=settings, k=3
     ).invoke("papers by Ada Ames")
-    assert {one.id for one in found} == {"p0", "p3", "p6"}
+    assert {document.id for document in documents} == {"p0", "p3", "p6"}
 
 
 class State(TypedDict, total=False):
@@ -409,8 +416,8 @@ def test_a_number_is_in_the_state_the_message_and_the_documents(parts: Any) -> N
     assert answer["rows"] == [{"papers": 9}]
     assert answer["hits"][0]["labels"] == ["Row"]
     assert len(answer["hits"]) == 3
-    asked = graph.invoke({"messages": [HumanMessage("How many papers?")]}, THREAD)
-    assert "papers: 9" in asked["messages"][-1].text
+    state = graph.invoke({"messages": [HumanMessage("How many papers?")]}, THREAD)
+    assert "papers: 9" in state["messages"][-1].text
     assert graph.invoke(ASKED, THREAD)["rows"] == []
     first, *_ = SparkRetriever(model_of(count), *parts, k=3).invoke("How many papers?")
     assert first.page_content == "papers: 9"

@@ -149,7 +149,7 @@ def test_a_users_own_entry_of_the_reserved_name_is_refused() -> None:
     for read in (
         from_document,
         evidence_of,
-        lambda one: SageGraph.from_documents([one], None),
+        lambda evidence: SageGraph.from_documents([evidence], None),
     ):
         with pytest.raises(InvalidInput, match="reserved for graphret"):
             read(document)
@@ -225,17 +225,17 @@ def test_documents_get_the_links_of_the_files(
     chunks = made(documents)
     graph = SageGraph.from_documents(chunks, None)
     assert mentions(graph) == venue_links
-    found = SageRetriever(graph, k=2).invoke(VENUE_QUESTION)
+    retrieved = SageRetriever(graph, k=2).invoke(VENUE_QUESTION)
     assert any(
-        "row 12 -MENTIONS→ Stadion Poljud" in str(one)
-        for document in found
-        for one in evidence_of(document)
+        "row 12 -MENTIONS→ Stadion Poljud" in str(evidence)
+        for document in retrieved
+        for evidence in evidence_of(document)
     )
-    given = {document.page_content: document.metadata for document in chunks}
-    for document in found:
-        assert {k: v for k, v in document.metadata.items() if k != "graphret"} == given[
-            document.page_content
-        ]
+    metadata_by_text = {document.page_content: document.metadata for document in chunks}
+    for document in retrieved:
+        assert {
+            k: v for k, v in document.metadata.items() if k != "graphret"
+        } == metadata_by_text[document.page_content]
 
 
 def documents_store(documents: list[Document]) -> InMemoryStore:
@@ -315,11 +315,11 @@ def test_a_graph_follows_the_indexing_api(start_index: bool) -> None:
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     manager = InMemoryRecordManager("graph")
     manager.create_schema()
-    told = {"cleanup": "incremental", "source_id_key": "source"}
-    index(chunks("open", 6), manager, store, **told, key_encoder="sha256")
+    options = {"cleanup": "incremental", "source_id_key": "source"}
+    index(chunks("open", 6), manager, store, **options, key_encoder="sha256")
     followed = SageGraph.from_documents(store.get_by_ids(list(store.store)), None)
     added = SageGraph.from_documents(chunks("open", 6), None)
-    index(chunks("closed", 3), manager, store, **told, key_encoder="sha256")
+    index(chunks("closed", 3), manager, store, **options, key_encoder="sha256")
     followed.refresh_from_store(store)
     added.add(chunks("closed", 3))
     expected = sorted(chunk.page_content for chunk in chunks("closed", 3))

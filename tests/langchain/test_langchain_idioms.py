@@ -76,12 +76,12 @@ async def test_a_reranker_compresses_what_a_retriever_finds(
         compressed = ContextualCompressionRetriever(
             base_compressor=compressor, base_retriever=retriever
         )
-        found = compressed.invoke(QUESTION)
-        assert ids(found) == ids(await compressed.ainvoke(QUESTION))
-        assert len(found) == 2
-    ranks = found[0].metadata["graphret"]["evidence"][-2:]
+        documents = compressed.invoke(QUESTION)
+        assert ids(documents) == ids(await compressed.ainvoke(QUESTION))
+        assert len(documents) == 2
+    ranks = documents[0].metadata["graphret"]["evidence"][-2:]
     score = sum(0.5 / (60 + evidence["rank"]) for evidence in ranks)
-    assert found[0].metadata["graphret"]["score"] == pytest.approx(score)
+    assert documents[0].metadata["graphret"]["score"] == pytest.approx(score)
 
 
 def test_a_graph_goes_into_ensembles_chains_and_tools(ballparks: SageGraph) -> None:
@@ -138,25 +138,29 @@ def test_a_wrong_keyword_is_answered_with_the_right_one(
 async def test_dates_in_metadata_go_through_everything_as_they_are() -> None:
     when = {"at": datetime(2024, 5, 1, 12, tzinfo=UTC), "day": date(2024, 5, 1)}
     dated = [
-        Document(one.page_content, id=one.id, metadata={**one.metadata, **when})
-        for one in DOCUMENTS
+        Document(
+            document.page_content,
+            id=document.id,
+            metadata={**document.metadata, **when},
+        )
+        for document in DOCUMENTS
     ]
     stranger = Document("A stranger.", id="s", metadata=dict(when))
     built = SageGraph.from_documents(dated, None)
     inner = ListRetriever(documents=[dated[0], stranger])
-    asked = {"query": QUESTION, "documents": inner.documents}
+    inputs = {"query": QUESTION, "documents": inner.documents}
     fused = RRFFusionRetriever([inner, built.as_retriever()])
-    for found in (
-        SageExpansion(built, k=4).invoke(asked),
-        GraphReranker(Longest()).invoke(asked),
+    for documents in (
+        SageExpansion(built, k=4).invoke(inputs),
+        GraphReranker(Longest()).invoke(inputs),
         fused.invoke(QUESTION),
         await fused.ainvoke(QUESTION),
         built.as_retriever(seeds=inner).invoke(QUESTION),
     ):
-        assert {"at": when["at"], "day": when["day"]}.items() <= found[
+        assert {"at": when["at"], "day": when["day"]}.items() <= documents[
             0
         ].metadata.items()
-        assert all(one.metadata["at"] == when["at"] for one in found)
+        assert all(document.metadata["at"] == when["at"] for document in documents)
     late = built.as_retriever(where={"day": {"$gte": "2024-05-02"}})
     assert not late.invoke(QUESTION)
 
@@ -207,29 +211,29 @@ async def test_a_method_is_a_node_over_messages(
         compiled = create_graphraft_graph(store, BM25Index.of_store(store), k=3)
     expected = compiled.invoke({"question": question})
     assert "messages" not in expected
-    given = [SystemMessage("Be brief."), HumanMessage(question), AIMessage("Hm.")]
+    messages = [SystemMessage("Be brief."), HumanMessage(question), AIMessage("Hm.")]
     thread: Any = {"configurable": {"thread_id": "1"}}
     app = conversation(compiled, InMemorySaver())
-    found = await app.ainvoke({"messages": given}, thread)
-    assert [m.type for m in found["messages"]] == ["system", "human", *["ai"] * 3]
-    told = found["messages"][3]
-    assert told.name == method
-    assert [hit["id"] for hit in found["hits"]] == [h["id"] for h in expected["hits"]]
-    lines = [json.loads(line) for line in told.text.splitlines()[1:]]
+    state = await app.ainvoke({"messages": messages}, thread)
+    assert [m.type for m in state["messages"]] == ["system", "human", *["ai"] * 3]
+    reply = state["messages"][3]
+    assert reply.name == method
+    assert [hit["id"] for hit in state["hits"]] == [h["id"] for h in expected["hits"]]
+    lines = [json.loads(line) for line in reply.text.splitlines()[1:]]
     assert [line["id"] for line in lines] == [hit["id"] for hit in expected["hits"]]
     other = {"messages": [("user", "no such thing")]}  # the next question of the thread
-    found = app.invoke(other, thread)
-    assert found["messages"][-2].name == method
-    assert len(found["messages"]) == 8
+    state = app.invoke(other, thread)
+    assert state["messages"][-2].name == method
+    assert len(state["messages"]) == 8
     with pytest.raises(InvalidInput, match="question: expected words, got None"):
         compiled.invoke({"messages": [AIMessage("Hello.")]})
 
 
 def test_what_was_asked_in_words_goes_before_messages() -> None:
-    given = {"messages": [HumanMessage("And him?")], "question": FILMS}
-    found = graph(models(), k=1).invoke(given)
-    assert found["question"] == FILMS
-    assert "messages" not in found
+    inputs = {"messages": [HumanMessage("And him?")], "question": FILMS}
+    state = graph(models(), k=1).invoke(inputs)
+    assert state["question"] == FILMS
+    assert "messages" not in state
 
 
 class Names(BaseCallbackHandler):

@@ -84,7 +84,7 @@ async def test_k_and_where_at_a_call_mean_the_same_in_both_forms(
 
 
 def test_malformed_constructions_are_refused(graph: SageGraph) -> None:
-    for wrong, named in (
+    for wrong, error in (
         ({}, "'graph'"),
         ({"graph": "papers"}, "SageGraph or a graphret Retriever"),
         ({"graph": graph.retriever(), "ranking": "paper"}, "for a SageGraph"),
@@ -93,15 +93,15 @@ def test_malformed_constructions_are_refused(graph: SageGraph) -> None:
         ({"graph": graph, "k": 0}, "k"),
         ({"graph": graph, "top_k": 3}, "top_k"),
     ):
-        with pytest.raises((InvalidInput, ValidationError, TypeError), match=named):
+        with pytest.raises((InvalidInput, ValidationError, TypeError), match=error):
             SageRetriever(**wrong)
 
 
 async def test_a_node_that_two_questions_find_is_one_document(graph: SageGraph) -> None:
     retriever = SageRetriever(graph, k=5)
     first, second = (retriever.invoke(question) for question in (QUESTION, CITY))
-    assert [one.metadata[KEY]["score"] for one in first] != [
-        one.metadata[KEY]["score"] for one in second
+    assert [document.metadata[KEY]["score"] for document in first] != [
+        document.metadata[KEY]["score"] for document in second
     ]
     other = first[0].model_copy(deep=True)
     assert other == first[0]
@@ -111,9 +111,9 @@ async def test_a_node_that_two_questions_find_is_one_document(graph: SageGraph) 
     several = retrievers.MultiQueryRetriever(
         retriever=retriever, llm_chain=RunnableLambda(lambda _: [QUESTION, CITY])
     )
-    for found in (several.invoke(QUESTION), await several.ainvoke(QUESTION)):
-        assert len(set(ids(found))) == len(found)
-        assert all(map(evidence_of, found))
+    for documents in (several.invoke(QUESTION), await several.ainvoke(QUESTION)):
+        assert len(set(ids(documents))) == len(documents)
+        assert all(map(evidence_of, documents))
 
 
 async def test_seeds_that_fail_fall_back_or_raise(
@@ -156,18 +156,18 @@ async def test_evidence_survives_a_strict_checkpointer_and_traces_are_streamed()
             serde=JsonPlusSerializer(allowed_msgpack_modules=None)
         )
     )
-    first, second = ({"configurable": {"thread_id": one}} for one in "12")
-    given: Any = {"query": CITY}
-    compiled.invoke(given, first)  # type: ignore[arg-type]
+    first, second = ({"configurable": {"thread_id": thread_id}} for thread_id in "12")
+    inputs: Any = {"query": CITY}
+    compiled.invoke(inputs, first)  # type: ignore[arg-type]
     events = [
-        event async for event in compiled.astream_events(given, second, version="v2")
+        event async for event in compiled.astream_events(inputs, second, version="v2")
     ]  # type: ignore[arg-type]
     for config in (first, second):
-        kept = compiled.get_state(config).values["documents"]  # type: ignore[arg-type]
-        assert kept == retriever.invoke(CITY)
+        saved = compiled.get_state(config).values["documents"]  # type: ignore[arg-type]
+        assert saved == retriever.invoke(CITY)
         assert any(
             evidence.kind == "neighbor"
-            for document in kept
+            for document in saved
             for evidence in evidence_of(document)
         )
     [trace] = [event for event in events if event["event"] == "on_custom_event"]
@@ -181,24 +181,24 @@ async def test_evidence_survives_a_strict_checkpointer_and_traces_are_streamed()
 
 
 def test_documents_keep_id_text_and_metadata(graph: SageGraph) -> None:
-    given = by_id("milwaukee", "opera")
-    given[0].metadata.update(
+    inputs = by_id("milwaukee", "opera")
+    inputs[0].metadata.update(
         score=0.7, tags={"mine"}
     )  # not JSON, and the user's own business
-    before = [document.model_copy(deep=True) for document in given]
-    found = {
+    before = [document.model_copy(deep=True) for document in inputs]
+    documents_by_id = {
         document.id: document
-        for document in SageExpansion(graph=graph, k=5).compress_documents(given, CITY)
+        for document in SageExpansion(graph=graph, k=5).compress_documents(inputs, CITY)
     }
-    assert given == before
+    assert inputs == before
     for document in before:
-        metadata = dict(found[document.id].metadata)
+        metadata = dict(documents_by_id[document.id].metadata)
         assert metadata.pop(KEY)["evidence"][0] == {
             "kind": "seed",
             "rank": ids(before).index(document.id) + 1,
         }
         assert metadata == document.metadata
-        assert found[document.id].page_content == document.page_content
+        assert documents_by_id[document.id].page_content == document.page_content
 
 
 def test_documents_that_the_graph_does_not_know_keep_their_place(
@@ -209,18 +209,20 @@ def test_documents_that_the_graph_does_not_know_keep_their_place(
         Document("Another.", metadata={"when": {1}}),
     )
     expansion = SageExpansion(graph=graph, k=4)
-    found = expansion.compress_documents([stranger, *by_id("milwaukee"), other], CITY)
-    assert len(found) == 4
-    assert found[0].page_content == "A stranger."
-    assert found[2].page_content == "Another."
-    assert found[2].metadata["when"] == {1}
-    (evidence,) = evidence_of(found[0])
+    documents = expansion.compress_documents(
+        [stranger, *by_id("milwaukee"), other], CITY
+    )
+    assert len(documents) == 4
+    assert documents[0].page_content == "A stranger."
+    assert documents[2].page_content == "Another."
+    assert documents[2].metadata["when"] == {1}
+    (evidence,) = evidence_of(documents[0])
     assert (evidence.kind, evidence.rank, evidence.properties) == (
         "seed",
         1,
         {"known": False},
     )
-    scores = [document.metadata[KEY]["score"] for document in found]
+    scores = [document.metadata[KEY]["score"] for document in documents]
     assert scores == sorted(scores, reverse=True)
 
 
@@ -228,8 +230,8 @@ def test_a_graph_of_other_documents_is_told(
     graph: SageGraph, caplog: pytest.LogCaptureFixture
 ) -> None:
     strangers = [Document(f"Stranger {i}.", id=f"s{i}") for i in range(3)]
-    found = SageExpansion(graph=graph, k=2).compress_documents(strangers, CITY)
-    assert ids(found) == ["s0", "s1"]
+    documents = SageExpansion(graph=graph, k=2).compress_documents(strangers, CITY)
+    assert ids(documents) == ["s0", "s1"]
     assert "knows none of the documents" in caplog.text
     with pytest.raises(RetrievalFailed, match="knows none of the documents"):
         SageExpansion(graph=graph, on_failure="raise").compress_documents(
@@ -239,9 +241,9 @@ def test_a_graph_of_other_documents_is_told(
 
 def test_a_filter_holds_for_documents_and_neighbours(graph: SageGraph) -> None:
     stranger = Document("A stranger.", id="s", metadata={"tenant": "a"})
-    given = [*by_id("milwaukee", "sicks"), stranger, Document("None of ours.", id="t")]
+    inputs = [*by_id("milwaukee", "sicks"), stranger, Document("None of ours.", id="t")]
     expansion = SageExpansion(graph=graph, where={"tenant": "a"})
-    assert set(ids(expansion.compress_documents(given, CITY))) == {
+    assert set(ids(expansion.compress_documents(inputs, CITY))) == {
         "milwaukee",
         "pilots",
         "opera",
@@ -319,19 +321,19 @@ def test_documents_become_the_nodes_of_a_graph() -> None:
     ]
     graph = SageGraph.from_documents(nameless, None)
     store = InMemoryVectorStore.from_documents(nameless, WordEmbeddings())
-    known = {node.id for node in graph.nodes}
-    one = store.as_retriever(
+    node_ids = {node.id for node in graph.nodes}
+    vector_retriever = store.as_retriever(
         search_kwargs={"k": 1}
     )  # it is asked for as many as are needed
-    found = LangChainSeeds(one, graph=graph).retrieve("ballpark", 3).ids
-    assert len(found) == 3
-    assert set(found) <= known
+    seed_ids = LangChainSeeds(vector_retriever, graph=graph).retrieve("ballpark", 3).ids
+    assert len(seed_ids) == 3
+    assert set(seed_ids) <= node_ids
     assert (
         not set(LangChainSeeds(store.as_retriever()).retrieve("ballpark", 3).ids)
-        & known
+        & node_ids
     )
     retriever = graph.as_retriever(k=5, seeds=store.as_retriever(), on_failure="raise")
-    assert {document.id for document in retriever.invoke(QUESTION)} == known
+    assert {document.id for document in retriever.invoke(QUESTION)} == node_ids
 
 
 async def test_any_runnable_to_documents_will_do(graph: SageGraph) -> None:
@@ -375,21 +377,21 @@ class Likes:
 
 
 async def test_documents_are_reranked_and_keep_their_evidence(graph: SageGraph) -> None:
-    found = SageRetriever(graph, k=4).invoke(QUESTION)
-    reranker = GraphReranker(Likes(found[-1].page_content), weight=1.0, k=2)
-    best = reranker.compress_documents(found, QUESTION)
-    assert best == await reranker.acompress_documents(found, QUESTION)
-    assert (len(best), best[0].id) == (2, found[-1].id)
-    kept, gained = evidence_of(found[-1]), evidence_of(best[0])
-    assert [one for one in gained if one in kept] == kept
-    assert len(gained) > len(kept)
+    documents = SageRetriever(graph, k=4).invoke(QUESTION)
+    reranker = GraphReranker(Likes(documents[-1].page_content), weight=1.0, k=2)
+    best = reranker.compress_documents(documents, QUESTION)
+    assert best == await reranker.acompress_documents(documents, QUESTION)
+    assert (len(best), best[0].id) == (2, documents[-1].id)
+    before, gained = evidence_of(documents[-1]), evidence_of(best[0])
+    assert [evidence for evidence in gained if evidence in before] == before
+    assert len(gained) > len(before)
     assert reranker.compress_documents([], QUESTION) == []
 
 
 async def test_several_retrievers_are_fused(graph: SageGraph) -> None:
     first, second = (
-        ListRetriever(documents=[graph_document(graph, one)])
-        for one in ("pilots", "sicks")
+        ListRetriever(documents=[graph_document(graph, name)])
+        for name in ("pilots", "sicks")
     )
     fused = RRFFusionRetriever([first, second, BrokenRetriever()], weights=[1, 2, 1])
     assert ids(fused.invoke(QUESTION)) == ["sicks", "pilots"]

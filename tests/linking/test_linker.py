@@ -103,7 +103,7 @@ def book() -> NameIndex:
 
 
 def ids(found: list[MentionSpan]) -> list[str]:
-    return [node_id for one in found for node_id in one.ids]
+    return [node_id for span in found for node_id in span.ids]
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_names_are_spotted_and_everyday_words_need_the_support_of_form(
     book: NameIndex, line: str
 ) -> None:
     how, question, names = line.split("\t")
-    found = find_mentions(question, book)
-    assert ids(found) == names.split("|") * bool(names)
-    assert {one.score for one in found} <= {DOUBTFUL if how == "doubtful" else 1}
+    spans = find_mentions(question, book)
+    assert ids(spans) == names.split("|") * bool(names)
+    assert {span.score for span in spans} <= {DOUBTFUL if how == "doubtful" else 1}
 
 
 def test_what_is_in_quotes_comes_before_what_overlaps_it() -> None:
@@ -146,29 +146,29 @@ def test_the_longest_of_overlapping_names_is_chosen_and_none_inside_of_it(
     def length(name: str) -> tuple[int, int]:
         return sum(word in telling for word in name.split()), len(name.split())
 
-    found = find_mentions(question, NameIndex((name, name, None) for name in names))
-    for one, other in itertools.pairwise(found):
-        assert one.end < other.start
+    spans = find_mentions(question, NameIndex((name, name, None) for name in names))
+    for span, other in itertools.pairwise(spans):
+        assert span.end < other.start
     for name in names:
         for first in range(len(run)):
             if run[first : first + len(name.split())] == name.split():
                 start = len(" ".join([*run[:first], ""]))
                 beside = [
-                    one
-                    for one in found
-                    if one.start < start + len(name) and start < one.end
+                    span
+                    for span in spans
+                    if span.start < start + len(name) and start < span.end
                 ]
-                assert max(length(one.text) for one in beside) >= length(name)
+                assert max(length(span.text) for span in beside) >= length(name)
 
 
 def test_spots_stand_where_the_question_says_them(book: NameIndex) -> None:
     question = "Did  Tom-HANKS meet Beyonce\u0301 Knowles-Carter?"
-    for one, text in zip(
+    for span, text in zip(
         find_mentions(question, book),
         ["Tom-HANKS", "Beyonce\u0301 Knowles-Carter"],
         strict=True,
     ):
-        assert question[one.start : one.end] == one.text == text
+        assert question[span.start : span.end] == span.text == text
 
 
 def test_one_name_of_several_nodes_and_names_that_do_not_count() -> None:
@@ -181,10 +181,10 @@ def test_one_name_of_several_nodes_and_names_that_do_not_count() -> None:
     )
     assert find_mentions("who saw Kismet", book)[0].ids == ("a", "b")
     assert find_mentions("who saw Kismet Hardy", book)[0].ids == ("c",)
-    kept = find_mentions(
+    spans = find_mentions(
         "who saw Kismet Hardy", book, lambda ids: tuple(i for i in ids if i != "c")
     )
-    assert [(one.text, one.ids) for one in kept] == [("Kismet", ("a", "b"))]
+    assert [(span.text, span.ids) for span in spans] == [("Kismet", ("a", "b"))]
 
 
 NODES = [
@@ -223,8 +223,8 @@ def linker() -> Linker:
 
 def found(linker: Linker, mention: str, **options: Any) -> list[tuple[str, float, str]]:
     return [
-        (one.id, round(one.score, 2), one.how)
-        for one in linker.link(mention, **options)
+        (linked.id, round(linked.score, 2), linked.how)
+        for linked in linker.link(mention, **options)
     ]
 
 
@@ -250,7 +250,7 @@ def test_the_names_themselves_come_first_within_labels_and_conditions(
     ]
     assert found(linker, "Mercury", labels=["Planet"]) == [("mercury", 0.97, "short")]
     assert [
-        one.id for one in linker.link("Tom", tau=0, where={"born": {"$gt": 1960}})
+        linked.id for linked in linker.link("Tom", tau=0, where={"born": {"$gt": 1960}})
     ] == ["hardy"]
 
 
@@ -258,7 +258,7 @@ def test_a_name_that_is_like_it_scores_less(linker: Linker) -> None:
     (best,) = linker.link("Matrix Reloaded")
     assert (best.id, best.how) == ("reloaded", "similar")
     assert best.score == pytest.approx(0.9)  # "the" is a stop word
-    assert [one.id for one in linker.link("Hanks", tau=0)] == ["hanks"]
+    assert [linked.id for linked in linker.link("Hanks", tau=0)] == ["hanks"]
     assert 0.4 < linker.link("Hanks")[0].score < 0.9
     assert linker.link("Nobody Whatever") == linker.link("???") == linker.link("") == []
 
@@ -266,7 +266,7 @@ def test_a_name_that_is_like_it_scores_less(linker: Linker) -> None:
 def test_grasps_rule_by_mode() -> None:
     many = [Node(f"n{i}", name="Springfield") for i in range(20)]
     linker = Linker.build(many, documents=NodeText())
-    assert [one.id for one in linker.link("Springfield")] == [
+    assert [linked.id for linked in linker.link("Springfield")] == [
         "n0",
         "n1",
         "n10",
@@ -278,11 +278,11 @@ def test_grasps_rule_by_mode() -> None:
 
 
 def test_only_what_comes_near_the_best_is_kept(linker: Linker) -> None:
-    scores = [one.score for one in linker.link("Tom Matrix", tau=0, k=9)]
+    scores = [linked.score for linked in linker.link("Tom Matrix", tau=0, k=9)]
     assert scores == sorted(scores, reverse=True)
-    kept = [one.score for one in linker.link("Tom Matrix", tau=0.8)]
-    assert kept == [score for score in scores if score >= 0.8 * scores[0]][:5]
-    assert len(kept) < len(scores) == 4
+    top_scores = [linked.score for linked in linker.link("Tom Matrix", tau=0.8)]
+    assert top_scores == [score for score in scores if score >= 0.8 * scores[0]][:5]
+    assert len(top_scores) < len(scores) == 4
 
 
 def test_an_encoder_takes_part_in_the_likeness(encoder: Any) -> None:
@@ -299,19 +299,19 @@ def test_an_encoder_takes_part_in_the_likeness(encoder: Any) -> None:
 
 def test_a_description_is_looked_up_in_documents(encoder: Any) -> None:
     for linker in (
-        Linker.build(NODES, encoder=one, documents=NodeText())
-        for one in (None, encoder)
+        Linker.build(NODES, encoder=model, documents=NodeText())
+        for model in (None, encoder)
     ):
         hits = linker.link("station above an ocean", mode="doc")
         assert (hits[0].id, hits[0].how) == ("solaris72", "document")
-        assert all(0.9 * hits[0].score <= one.score <= 1 for one in hits)
+        assert all(0.9 * hits[0].score <= linked.score <= 1 for linked in hits)
 
 
 def test_spots_by_label_and_condition(linker: Linker) -> None:
     def spots(**options: Any) -> list[tuple[str, ...]]:
         return [
-            one.ids
-            for one in linker.find_mentions(
+            span.ids
+            for span in linker.find_mentions(
                 "did Tom Hanks see Solaris or Mercury", **options
             )
         ]
@@ -359,11 +359,11 @@ def test_aliases_are_in_a_property_of_any_name(encoder: Any) -> None:
         Linker.build([bob], aliases="synonyms", encoder=encoder).view({}),
     ):
         assert found(linker, "robert miller") == [("1", 0.97, "alias")]
-        assert [one.how for one in linker.link("Miller", tau=0)] == ["similar"]
+        assert [linked.how for linked in linker.link("Miller", tau=0)] == ["similar"]
         linker.upsert([Node("2", ("P",), "Ann", properties={"synonyms": "Anna Lee"})])
         assert [
-            one.ids
-            for one in linker.find_mentions(
+            span.ids
+            for span in linker.find_mentions(
                 "did Robert Miller meet Anna Lee or Nobody Else"
             )
         ] == [("1",), ("2",)]
@@ -381,7 +381,7 @@ def test_it_follows_a_store() -> None:
     )
     assert linker.link("Tom Hanks", mode="doc") == linker.link("Colin Farrell") == []
     assert linker.link("Farrell", mode="doc")[0].id == "it"
-    assert [one.ids for one in linker.find_mentions("was Dune or Solaris first")] == [
+    assert [span.ids for span in linker.find_mentions("was Dune or Solaris first")] == [
         ("dune",),
         ("solaris02", "solaris72"),
     ]
@@ -399,7 +399,7 @@ def test_a_view_knows_nothing_of_the_others(linker: Linker) -> None:
     alone = Linker.build([node for node in NODES if node.label == "Person"])
     for mention in ("Tom", "Tom Cruise", "Solaris", "Mercury", "Tom Matrix"):
         assert view.link(mention, tau=0) == alone.link(mention, tau=0)
-    assert [one.ids for one in view.find_mentions("Tom Hanks saw Solaris")] == [
+    assert [span.ids for span in view.find_mentions("Tom Hanks saw Solaris")] == [
         ("hanks",)
     ]
     assert linker.view(None).find_mentions("saw Solaris") == linker.find_mentions(

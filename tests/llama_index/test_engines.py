@@ -64,7 +64,7 @@ def test_query_fusion_takes_a_node_with_evidence_for_the_node(
         "llm": Settings.llm,
     }
     fused = QueryFusionRetriever(pair, mode=mode, **options).retrieve(question)
-    assert len({one.node_id for one in fused}) == len(fused) == 35
+    assert len({node.node_id for node in fused}) == len(fused) == 35
 
 
 # -- instrumentation
@@ -75,7 +75,7 @@ def test_a_retriever_tells_what_it_did(
     sage: SageRetriever, question: str, awaited: bool
 ) -> None:
     with Recording() as events:
-        found = (
+        nodes = (
             asyncio.run(sage.aretrieve(question))
             if awaited
             else sage.retrieve(question)
@@ -83,11 +83,11 @@ def test_a_retriever_tells_what_it_did(
     assert [event.str_or_query_bundle for event in events.of(RetrievalStartEvent)] == [
         question
     ]
-    assert [ids(event.nodes) for event in events.of(RetrievalEndEvent)] == [ids(found)]
+    assert [ids(event.nodes) for event in events.of(RetrievalEndEvent)] == [ids(nodes)]
     [told] = events.of(SageRetrievalEvent)
     assert {"seeds", "expand"} <= {stage["name"] for stage in told.trace["stages"]}
     assert told.evidence == {
-        one.node.node_id: [e.to_dict() for e in evidence_of(one)] for one in found
+        node.node.node_id: [e.to_dict() for e in evidence_of(node)] for node in nodes
     }
     assert told.span_id is not None
 
@@ -119,8 +119,8 @@ def test_postprocessors_tell_what_they_did(
     expanded, reranked = events.of(ReRankEndEvent)
     assert (len(expanded.nodes), ids(reranked.nodes)) == (6, ids(response.source_nodes))
     expanding, reranking = (
-        [stage["name"] for stage in one.trace["stages"]]
-        for one in events.of(SageRetrievalEvent)
+        [stage["name"] for stage in event.trace["stages"]]
+        for event in events.of(SageRetrievalEvent)
     )
     assert "expand" in expanding
     assert reranking[-1] == "rerank"
@@ -135,22 +135,22 @@ def test_what_fails_is_stood_in_for_and_noted_or_raised(
     model = HashEmbedding()
     graph = SageGraph.from_nodes(list(world.nodes), embed_model=model)
     broken = FixedRetriever([], error=ConnectionError("the index is away"))
-    for options, said in (
+    for options, error_text in (
         ({"seeds": broken}, "the index is away"),
         ({}, "the embedding service is away"),
     ):
         model.fail = not options
-        found = SageRetriever(graph, **options).retrieve(
-            question + said
+        nodes = SageRetriever(graph, **options).retrieve(
+            question + error_text
         )  # no vector is remembered
-        retrieval = retrieval_of(found)
+        retrieval = retrieval_of(nodes)
         assert retrieval is not None
-        assert len(found) == 10
-        assert said in retrieval.trace.fallbacks[0].details["error"]
-        with pytest.raises(RetrievalFailed, match=said):
+        assert len(nodes) == 10
+        assert error_text in retrieval.trace.fallbacks[0].details["error"]
+        with pytest.raises(RetrievalFailed, match=error_text):
             asyncio.run(
                 SageRetriever(graph, on_failure="raise", **options).aretrieve(
-                    question + said
+                    question + error_text
                 )
             )
 
@@ -165,10 +165,10 @@ def test_async_embeds_in_a_thread_awaits_seeds_and_answers_the_same(
         world.index.as_retriever(similarity_top_k=5).retrieve(question)
     )
     retriever = SageRetriever(graph, seeds=seeds)
-    found = asyncio.run(retriever.aretrieve(question))
+    nodes = asyncio.run(retriever.aretrieve(question))
     assert model._queries == [question]
     assert (seeds.awaited, seeds.blocking) == (1, 0)
-    assert ids(found) == ids(
+    assert ids(nodes) == ids(
         SageRetriever(graph, seeds=FixedRetriever(seeds.nodes)).retrieve(question)
     )
 
@@ -194,58 +194,60 @@ def test_evidence_outlives_json(
     expanded: bool,
     through: Callable[[SageNodeWithScore], NodeWithScore],
 ) -> None:
-    found = SageRetriever(world.graph, k=6).retrieve(question)
+    retrieved = SageRetriever(world.graph, k=6).retrieve(question)
     if expanded:
-        found = SageExpansion(world.graph, k=6).postprocess_nodes(
-            [NodeWithScore(node=found[0].node)], query_str=question
+        retrieved = SageExpansion(world.graph, k=6).postprocess_nodes(
+            [NodeWithScore(node=retrieved[0].node)], query_str=question
         )
     assert any(
-        evidence.kind == "neighbor" for one in found for evidence in evidence_of(one)
+        evidence.kind == "neighbor"
+        for scored in retrieved
+        for evidence in evidence_of(scored)
     )
-    for one in found:
-        assert isinstance(one, SageNodeWithScore)
-        again = through(one)
-        assert evidence_of(again) == evidence_of(one)
+    for scored in retrieved:
+        assert isinstance(scored, SageNodeWithScore)
+        again = through(scored)
+        assert evidence_of(again) == evidence_of(scored)
         node = again.node if isinstance(again, NodeWithScore) else again
-        assert (node.node_id, node.hash) == (one.node.node_id, one.node.hash)
+        assert (node.node_id, node.hash) == (scored.node.node_id, scored.node.hash)
         if isinstance(again, SageNodeWithScore):
-            assert (again.score, again.raw_score) == (one.score, one.raw_score)
+            assert (again.score, again.raw_score) == (scored.score, scored.raw_score)
 
 
 def test_evidence_outlives_citations(world: World, question: str) -> None:
     retriever = SageRetriever(world.graph, similarity_top_k=6)
-    found = retriever.retrieve(question)
+    retrieved = retriever.retrieve(question)
     cited = CitationQueryEngine(retriever).query(question).source_nodes
     assert cited[0].text.startswith("Source 1:")
-    said = [
-        [str(evidence_of(one)) for one in nodes] for nodes in (found, cited)
+    citations = [
+        [str(evidence_of(node)) for node in nodes] for nodes in (retrieved, cited)
     ]  # a node may be cited in pieces
-    assert list(dict.fromkeys(said[1])) == list(dict.fromkeys(said[0]))
+    assert list(dict.fromkeys(citations[1])) == list(dict.fromkeys(citations[0]))
 
 
 def test_evidence_is_in_no_text_and_in_no_graph_made_of_the_nodes(
     world: World, question: str
 ) -> None:
-    given = TextNode(
+    original = TextNode(
         id_="mine", text="Stadion Poljud stands in Split.", metadata={"page": 3}
     )
-    kept = given.model_copy(deep=True)
-    handed = [NodeWithScore(node=given, score=0.5)]
-    [found, *_] = SageExpansion(world.graph).postprocess_nodes(
+    copy = original.model_copy(deep=True)
+    handed = [NodeWithScore(node=original, score=0.5)]
+    [result, *_] = SageExpansion(world.graph).postprocess_nodes(
         handed, query_str=question
     )
-    [found, *_] = GraphReranker(Always(), k=1).postprocess_nodes(
-        [found], query_str=question
+    [result, *_] = GraphReranker(Always(), k=1).postprocess_nodes(
+        [result], query_str=question
     )
-    assert given == kept
-    assert evidence_of(found)
-    assert found.node.hash == given.hash
+    assert original == copy
+    assert evidence_of(result)
+    assert result.node.hash == original.hash
     for mode in MetadataMode:
-        assert found.node.get_content(metadata_mode=mode) == given.get_content(
+        assert result.node.get_content(metadata_mode=mode) == original.get_content(
             metadata_mode=mode
         )
-    [hit] = LlamaIndexSeeds(FixedRetriever([found])).retrieve(question, 1).hits
-    assert hit.node == from_llama_node(given)
+    [hit] = LlamaIndexSeeds(FixedRetriever([result])).retrieve(question, 1).hits
+    assert hit.node == from_llama_node(original)
 
 
 class Always:
@@ -268,7 +270,7 @@ class Always:
 def test_k_is_another_name(world: World, make: Callable[..., Any], own: str) -> None:
     first = Always() if make is GraphReranker else world.graph
     assert [
-        getattr(make(first, **given), own) for given in ({}, {"k": 3}, {own: 4})
+        getattr(make(first, **options), own) for options in ({}, {"k": 3}, {own: 4})
     ] == [10, 3, 4]
     for wrong in ({"k": 3, own: 3}, {"k": 0}):
         with pytest.raises(InvalidInput, match="k"):
@@ -287,17 +289,23 @@ def test_the_total_is_returned_and_what_was_handed_in_is_the_same(
     world: World, question: str, handed: list[NodeWithScore]
 ) -> None:
     before = [
-        (one.node.hash, one.node.get_content(metadata_mode=MetadataMode.LLM), one.score)
-        for one in handed
+        (
+            scored.node.hash,
+            scored.node.get_content(metadata_mode=MetadataMode.LLM),
+            scored.score,
+        )
+        for scored in handed
     ]
-    found = SageExpansion(world.graph, top_n=12).postprocess_nodes(
+    nodes = SageExpansion(world.graph, top_n=12).postprocess_nodes(
         handed, query_str=question
     )
-    assert len(found) == 12
-    assert set(ids(handed)) <= set(ids(found))
+    assert len(nodes) == 12
+    assert set(ids(handed)) <= set(ids(nodes))
     originals = {node.node_id: node for node in world.nodes}
-    assert all(one.node.hash == originals[one.node.node_id].hash for one in found)
-    assert all(evidence_of(one) for one in found)
+    assert all(
+        scored.node.hash == originals[scored.node.node_id].hash for scored in nodes
+    )
+    assert all(evidence_of(scored) for scored in nodes)
     assert [
         (n.node.hash, n.node.get_content(metadata_mode=MetadataMode.LLM), n.score)
         for n in handed
@@ -311,16 +319,16 @@ def test_a_node_that_the_graph_lacks_keeps_its_place(
         NodeWithScore(node=TextNode(id_=i, text=i), score=s)
         for i, s in (("new-1", 9.0), ("new-2", 0.0))
     )
-    given = [first, *handed, last]
-    found = SageExpansion(
+    inputs = [first, *handed, last]
+    nodes = SageExpansion(
         world.graph, top_n=30, ranking=SageRanking()
-    ).postprocess_nodes(given, query_str=question)
-    assert ids(found)[:6] == ids(given)
-    assert (found[0].node.hash, found[0].node.get_content()) == (
+    ).postprocess_nodes(inputs, query_str=question)
+    assert ids(nodes)[:6] == ids(inputs)
+    assert (nodes[0].node.hash, nodes[0].node.get_content()) == (
         first.node.hash,
         "new-1",
     )
-    scores = [one.score for one in found]
+    scores = [node.score for node in nodes]
     assert scores == sorted(scores, reverse=True)  # type: ignore[type-var]
 
 
@@ -354,10 +362,10 @@ def test_weighted_reciprocal_ranks_add_up_and_are_cut_at_k(awaited: bool) -> Non
     fusion = RRFFusionRetriever(
         [fixed("a", "b", "c"), fixed("c", "d")], weights=[1.0, 2.0], rrf_k=10
     )
-    found = run(fusion, "x", awaited)
+    nodes = run(fusion, "x", awaited)
     expected = {"a": 1 / 11, "b": 1 / 12, "c": 1 / 13 + 2 / 11, "d": 2 / 12}
-    assert {one.node.node_id: one.score for one in found} == pytest.approx(expected)
-    assert ids(found) == ["c", "d", "a", "b"]
+    assert {node.node.node_id: node.score for node in nodes} == pytest.approx(expected)
+    assert ids(nodes) == ["c", "d", "a", "b"]
     assert ids(
         run(RRFFusionRetriever([fixed("b"), fixed("a")], k=1), "x", awaited)
     ) == ["a"]  # ties go by id
@@ -372,28 +380,31 @@ def test_evidence_of_all_is_kept_whatever_the_order(
         world.index.as_retriever(similarity_top_k=10),
         SageRetriever(world.graph, similarity_top_k=10),
     )
-    expected = {one.node.node_id: evidence_of(one) for one in sage.retrieve(question)}
+    expected = {
+        scored.node.node_id: evidence_of(scored) for scored in sage.retrieve(question)
+    }
     raw = {node.node_id: node.hash for node in world.nodes}
     for pair, names in (
         ([vector, sage], ["vector", "sage"]),
         ([sage, vector], ["sage", "vector"]),
     ):
-        found = run(
+        nodes = run(
             RRFFusionRetriever(pair, names=names, similarity_top_k=40),
             question,
             awaited,
         )
-        for one in found:
-            evidence = evidence_of(one)
+        for scored in nodes:
+            evidence = evidence_of(scored)
             assert all(
-                known in evidence for known in expected.get(one.node.node_id, [])
+                expected_evidence in evidence
+                for expected_evidence in expected.get(scored.node.node_id, [])
             )
             assert {e.retriever for e in evidence if e.kind == "rank"} <= {
                 "vector",
                 "sage",
             }
-            assert one.node.hash == raw[one.node.node_id]
-        assert set(expected) <= set(ids(found))
+            assert scored.node.hash == raw[scored.node.node_id]
+        assert set(expected) <= set(ids(nodes))
 
 
 # -- reranking
@@ -434,22 +445,22 @@ def post(
 @both_ways
 def test_nodes_are_ordered_by_the_model(awaited: bool) -> None:
     model, nodes = Model(), scored("b", "a", "aa")
-    found = post(GraphReranker(model, top_n=2, weight=1), nodes, "a", awaited)
-    assert [(one.node.node_id, one.score) for one in found] == [
+    retrieved = post(GraphReranker(model, top_n=2, weight=1), nodes, "a", awaited)
+    assert [(node.node.node_id, node.score) for node in retrieved] == [
         ("n2", 1.0),
         ("n1", 0.5),
     ]
-    assert found[0].node.hash == nodes[2].node.hash
-    assert [one.score for one in nodes] == [1.0, 1.0, 1.0]
+    assert retrieved[0].node.hash == nodes[2].node.hash
+    assert [node.score for node in nodes] == [1.0, 1.0, 1.0]
     assert model.pairs == [("a", "T\nb"), ("a", "T\na"), ("a", "T\naa")]
-    by_model, before = evidence_of(found[0])
+    by_model, before = evidence_of(retrieved[0])
     assert by_model == Evidence(
         "rank", rank=1, retriever="Model", properties={"score": 2.0}
     )
     assert before == Evidence("rank", rank=3, retriever="before reranking")
     nodes[0].score = 9.0
     fused = post(GraphReranker(model, top_n=2, weight=0.4), nodes, "a", awaited)
-    assert [one.node.node_id for one in fused] == ["n0", "n2"]
+    assert [node.node.node_id for node in fused] == ["n0", "n2"]
     nodes[0].score = 1.0
     assert GraphReranker(model).postprocess_nodes([]) == []
     with pytest.raises(InvalidInput, match="question"):
@@ -458,14 +469,14 @@ def test_nodes_are_ordered_by_the_model(awaited: bool) -> None:
 
 def test_a_failing_model_keeps_the_order_and_is_noted() -> None:
     nodes = scored("b", "a", "aa")
-    found = post(
+    retrieved = post(
         GraphReranker(Model(RuntimeError("no")), top_n=2), nodes, "a", awaited=False
     )
-    assert [(one.node.node_id, one.score) for one in found] == [
+    assert [(node.node.node_id, node.score) for node in retrieved] == [
         ("n0", 1.0),
         ("n1", 1.0),
     ]
-    assert retrieval_of(found).trace.fallbacks[0].details["failed"] == "Model"  # type: ignore[union-attr]
+    assert retrieval_of(retrieved).trace.fallbacks[0].details["failed"] == "Model"  # type: ignore[union-attr]
 
 
 # -- the reranker of the core

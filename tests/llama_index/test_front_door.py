@@ -116,15 +116,19 @@ def test_nodes_get_the_links_of_the_files(
     graph = SageGraph.from_nodes(nodes, encoder=None)
     assert mentions(graph) == venue_links
     first, second = SageRetriever(graph, similarity_top_k=2).retrieve(VENUE_QUESTION)
-    given = {node.node_id: node for node in nodes}
-    for found in (first, second):
-        assert given[found.node_id].hash == found.node.hash
-        assert found.node.get_content() == given[found.node_id].get_content()
+    nodes_by_id = {node.node_id: node for node in nodes}
+    for scored in (first, second):
+        assert nodes_by_id[scored.node_id].hash == scored.node.hash
+        assert scored.node.get_content() == nodes_by_id[scored.node_id].get_content()
     assert {"1990" in first.text, "1990" in second.text} == {True, False}
-    evidence = [str(one) for found in (first, second) for one in evidence_of(found)]
+    evidence = [
+        str(evidence_text)
+        for scored in (first, second)
+        for evidence_text in evidence_of(scored)
+    ]
     assert any(
-        "row 12 -MENTIONS→ Stadion Poljud (exact, column Stadium)" in one
-        for one in evidence
+        "row 12 -MENTIONS→ Stadion Poljud (exact, column Stadium)" in evidence_text
+        for evidence_text in evidence
     )
 
 
@@ -167,8 +171,8 @@ def test_an_index_gets_the_links_of_the_files_and_is_followed(
     )
     assert str(done) == f"1 added, 0 changed, {len(poljud)} deleted"
     assert NEW in {
-        found.node_id
-        for found in SageRetriever(graph, similarity_top_k=2).retrieve(VENUE_QUESTION)
+        scored.node_id
+        for scored in SageRetriever(graph, similarity_top_k=2).retrieve(VENUE_QUESTION)
     }
     assert mentions(graph) == mentions(
         SageGraph.from_nodes(nodes_of(index), encoder=None)
@@ -203,13 +207,15 @@ def test_nothing_is_embedded_again(world: World) -> None:
     assert embedding._texts == []
     assert embedding._queries == []
     assert len(graph) == len(world.nodes)
-    given = np.asarray([index.vector_store.get(node_id) for node_id in graph.nodes.ids])  # type: ignore[attr-defined]
+    embeddings = np.asarray(
+        [index.vector_store.get(node_id) for node_id in graph.nodes.ids]
+    )  # type: ignore[attr-defined]
     assert graph.index.dense is not None
     graph.as_retriever().retrieve("a stadium")
     assert embedding._queries == ["a stadium"]
     assert np.allclose(
         graph.index.dense.vectors,
-        given / np.linalg.norm(given, axis=1, keepdims=True),
+        embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True),
         atol=1e-6,
     )
 
@@ -397,14 +403,17 @@ def test_what_graphret_made_is_in_no_text_of_a_node() -> None:
         metadata={"year": 1949},
     )
     [node] = describe(to_nodes([document]), HeuristicMetadata())
-    made = to_llama_node(node)
+    llama_node = to_llama_node(node)
     for mode in (MetadataMode.LLM, MetadataMode.EMBED):
         assert (
-            made.get_content(metadata_mode=mode)
+            llama_node.get_content(metadata_mode=mode)
             == f"title: Bonn\nyear: 1949\n\n{document.text}"
         )
-    assert made.ref_doc_id == "d"
-    assert (made.start_char_idx, made.end_char_idx) == (0, len(document.text))
+    assert llama_node.ref_doc_id == "d"
+    assert (llama_node.start_char_idx, llama_node.end_char_idx) == (
+        0,
+        len(document.text),
+    )
 
 
 def test_metadata_that_are_no_json_are_refused_by_name() -> None:
@@ -435,8 +444,8 @@ The story goes on here. It is a long one.
 
 
 def relation(node: Any, name: str) -> str | None:
-    found = node.relationships.get(NodeRelationship[name])
-    return None if found is None else found.node_id
+    related = node.relationships.get(NodeRelationship[name])
+    return None if related is None else related.node_id
 
 
 def test_a_document_with_a_table_is_cut_into_text_and_rows() -> None:
@@ -541,9 +550,11 @@ def test_filters_match_as_they_do_in_llama_index(
 
 
 def test_an_operator_without_counterpart_is_refused_by_name() -> None:
-    one = MetadataFilter(key="title", value="x", operator=FilterOperator.ANY)
+    metadata_filter = MetadataFilter(
+        key="title", value="x", operator=FilterOperator.ANY
+    )
     with pytest.raises(InvalidInput, match=r"any.*title"):
-        to_where(MetadataFilters(filters=[one]))
+        to_where(MetadataFilters(filters=[metadata_filter]))
 
 
 @pytest.mark.parametrize("key", ["id", "name", "text", "label", "title"])

@@ -137,7 +137,9 @@ def test_a_question_in_parts_is_answered_by_a_graph(graph: SageGraph) -> None:
         use_async=False,
     )
     assert [
-        one for one in engine.query(ASKED).source_nodes if one.node.node_id in TEXTS
+        scored
+        for scored in engine.query(ASKED).source_nodes
+        if scored.node.node_id in TEXTS
     ]
 
 
@@ -152,12 +154,12 @@ class Cook(MockLLM):
 
 
 def best(retriever: Any, asked: Any, awaited: bool = False) -> str:
-    found = (
+    nodes = (
         asyncio.run(retriever.aretrieve(asked))
         if awaited
         else retriever.retrieve(asked)
     )
-    first: str = ids(found)[0]
+    first: str = ids(nodes)[0]
     return first
 
 
@@ -199,8 +201,8 @@ def test_an_embedding_counts_where_it_may_be_the_graph_s_own(graph: SageGraph) -
     other = QueryBundle("zzz", embedding=[1.0, 0.0])  # of a model of another width
     assert best(graph.as_retriever(), other) == without != "Cake"
     # Another index left the embedding of its own model in the bundle.
-    own = SageGraph.from_nodes(passages(), encoder=graph.encoder)
-    assert best(own.as_retriever(), of_cake) == without
+    own_graph = SageGraph.from_nodes(passages(), encoder=graph.encoder)
+    assert best(own_graph.as_retriever(), of_cake) == without
 
 
 # -- fusion, relations, dates
@@ -209,32 +211,32 @@ def test_an_embedding_counts_where_it_may_be_the_graph_s_own(graph: SageGraph) -
 @pytest.mark.parametrize("awaited", [False, True])
 def test_nodes_are_fused_with_what_a_graph_finds(world: World, awaited: bool) -> None:
     question, raw = world.questions[0].question, {n.node_id: n for n in world.nodes}
-    given = world.index.as_retriever(similarity_top_k=5).retrieve(question)
+    inputs = world.index.as_retriever(similarity_top_k=5).retrieve(question)
     graph = world.graph.as_retriever(similarity_top_k=50).retrieve(question)
     fusion = RRFFusion(world.graph, weights=[1, 2], rrf_k=10, top_n=8)
-    found = (
-        asyncio.run(fusion.apostprocess_nodes(given, query_str=question))
+    nodes = (
+        asyncio.run(fusion.apostprocess_nodes(inputs, query_str=question))
         if awaited
-        else fusion.postprocess_nodes(given, query_str=question)
+        else fusion.postprocess_nodes(inputs, query_str=question)
     )
-    scores = dict.fromkeys([*ids(given), *ids(graph)], 0.0)
-    for weight, ranked in ((1, given), (2, graph)):
+    scores = dict.fromkeys([*ids(inputs), *ids(graph)], 0.0)
+    for weight, ranked in ((1, inputs), (2, graph)):
         for rank, one in enumerate(ids(ranked), start=1):
             scores[one] += weight / (10 + rank)
     expected = sorted(scores, key=lambda one: (-scores[one], one))[:8]
-    assert ids(found) == expected
-    assert [one.score for one in found] == pytest.approx([scores[e] for e in expected])
-    assert all(one.node.hash == raw[one.node.node_id].hash for one in found)
+    assert ids(nodes) == expected
+    assert [one.score for one in nodes] == pytest.approx([scores[e] for e in expected])
+    assert all(one.node.hash == raw[one.node.node_id].hash for one in nodes)
 
 
 def test_fusion_goes_on_where_one_has_nothing_or_fails(graph: SageGraph) -> None:
     alone = RRFFusion(graph, k=2).postprocess_nodes([], query_str=ASKED)
     assert ids(alone) == ids(graph.as_retriever(k=2).retrieve(ASKED))
-    given = [NodeWithScore(node=passages()[3], score=1.0)]
+    inputs = [NodeWithScore(node=passages()[3], score=1.0)]
     away = FixedRetriever([], error=ConnectionError("away"))
-    kept = RRFFusion(away).postprocess_nodes(given, query_str=ASKED)
-    assert ids(kept) == ["Cake"]
-    assert retrieval_of(kept).trace.fallbacks[0].details["failed"] == "FixedRetriever"  # type: ignore[union-attr]
+    fused = RRFFusion(away).postprocess_nodes(inputs, query_str=ASKED)
+    assert ids(fused) == ["Cake"]
+    assert retrieval_of(fused).trace.fallbacks[0].details["failed"] == "FixedRetriever"  # type: ignore[union-attr]
 
 
 class Longest:
@@ -249,9 +251,11 @@ def test_a_reranker_may_fuse_ranks() -> None:
         NodeWithScore(node=TextNode(id_=text, text=text), score=score)
         for text, score in (("a", 9.0), ("bb", 1.0), ("cc dd", 0.9))
     ]
-    found = GraphReranker(Longest(), rrf_k=60).postprocess_nodes(nodes, query_str="x")
+    retrieved = GraphReranker(Longest(), rrf_k=60).postprocess_nodes(
+        nodes, query_str="x"
+    )
     by_rank = {"a": (1, 3), "bb": (2, 2), "cc dd": (3, 1)}
-    assert {one.node.node_id: one.score for one in found} == pytest.approx(
+    assert {scored.node.node_id: scored.score for scored in retrieved} == pytest.approx(
         {
             name: sum(0.5 / (60 + rank) for rank in both)
             for name, both in by_rank.items()
@@ -260,17 +264,17 @@ def test_a_reranker_may_fuse_ranks() -> None:
 
 
 def test_relations_are_told_as_a_property_graph_tells_them(graph: SageGraph) -> None:
-    found = SageRetriever(graph, k=2).retrieve(ASKED)
-    told = RelationsAsText().postprocess_nodes(found)
-    assert ids(told) == ids(found)
-    for one, before in zip(told, found, strict=True):
-        text = one.node.get_content(metadata_mode=MetadataMode.NONE)
+    nodes = SageRetriever(graph, k=2).retrieve(ASKED)
+    with_relations = RelationsAsText().postprocess_nodes(nodes)
+    assert ids(with_relations) == ids(nodes)
+    for scored, before in zip(with_relations, nodes, strict=True):
+        text = scored.node.get_content(metadata_mode=MetadataMode.NONE)
         assert text == (
             "Here are some facts extracted from the provided text:\n\n"
             "European Championships -> MENTIONS -> Stadion Poljud\n\n"
             f"{before.node.get_content()}"
         )
-        assert evidence_of(one) == evidence_of(before)
+        assert evidence_of(scored) == evidence_of(before)
     cake = [NodeWithScore(node=passages()[3], score=1.0)]
     assert RelationsAsText().postprocess_nodes(cake) == cake
 
@@ -287,25 +291,25 @@ def test_dates_in_metadata_go_through_everything_as_they_are() -> None:
     graph = SageGraph.from_nodes(nodes, encoder=None)
     stranger = TextNode(id_="stranger", text="Poljud", metadata=dict(when))
     hashes["stranger"] = stranger.hash
-    given = [NodeWithScore(node=one, score=1.0) for one in (nodes[1], stranger)]
-    fused = RRFFusionRetriever([FixedRetriever(given), graph.retriever()], k=5)
+    inputs = [NodeWithScore(node=one, score=1.0) for one in (nodes[1], stranger)]
+    fused = RRFFusionRetriever([FixedRetriever(inputs), graph.retriever()], k=5)
     merged = QueryFusionRetriever(
-        [FixedRetriever(given), graph.as_retriever()],
+        [FixedRetriever(inputs), graph.as_retriever()],
         num_queries=1,
         mode="reciprocal_rerank",  # type: ignore[arg-type]
         similarity_top_k=9,
     )
-    for found in (
-        SageExpansion(graph, k=5).postprocess_nodes(given, query_str=ASKED),
-        GraphReranker(Longest()).postprocess_nodes(given, query_str=ASKED),
-        RRFFusion(graph, k=5).postprocess_nodes(given, query_str=ASKED),
+    for retrieved in (
+        SageExpansion(graph, k=5).postprocess_nodes(inputs, query_str=ASKED),
+        GraphReranker(Longest()).postprocess_nodes(inputs, query_str=ASKED),
+        RRFFusion(graph, k=5).postprocess_nodes(inputs, query_str=ASKED),
         fused.retrieve(ASKED),
         merged.retrieve(ASKED),
     ):
-        assert "stranger" in ids(found)
-        assert len(ids(found)) == len(set(ids(found))) >= 2
-        assert all(one.node.hash == hashes[one.node.node_id] for one in found)
-        assert all(one.metadata["at"] == when["at"] for one in found)
+        assert "stranger" in ids(retrieved)
+        assert len(ids(retrieved)) == len(set(ids(retrieved))) >= 2
+        assert all(one.node.hash == hashes[one.node.node_id] for one in retrieved)
+        assert all(one.metadata["at"] == when["at"] for one in retrieved)
     late = graph.as_retriever(filters={"day": {"$gte": "2024-05-02"}})
     assert not late.retrieve(ASKED)
 
@@ -314,10 +318,10 @@ def test_dates_in_metadata_go_through_everything_as_they_are() -> None:
 
 
 def test_a_pipeline_keeps_a_graph_up_to_date(graph: SageGraph) -> None:
-    kept = SageGraph.from_nodes(passages(), encoder=None)
+    live = SageGraph.from_nodes(passages(), encoder=None)
     splitter = SentenceSplitter(chunk_size=64, chunk_overlap=0)
     pipeline = IngestionPipeline(
-        transformations=[splitter, SageIngestion(kept), HashEmbedding()],
+        transformations=[splitter, SageIngestion(live), HashEmbedding()],
         vector_store=SimpleVectorStore(),
         docstore=SimpleDocumentStore(),
         docstore_strategy=DocstoreStrategy.UPSERTS,
@@ -328,20 +332,20 @@ def test_a_pipeline_keeps_a_graph_up_to_date(graph: SageGraph) -> None:
         metadata={"title": "Vltava Arena"},
     )
     for _ in range(2):  # what is cached is added all the same, where it has gone
-        [made] = IngestionPipeline(
+        [chunk] = IngestionPipeline(
             transformations=pipeline.transformations[:2], cache=pipeline.cache
         ).run(documents=[document])
-        assert made.node_id in {node.id for node in kept.nodes}
-        assert best(kept.as_retriever(), "Vltava Arena") == made.node_id
-        kept.remove([made.node_id])
-    [made] = asyncio.run(pipeline.arun(documents=[document]))
+        assert chunk.node_id in {node.id for node in live.nodes}
+        assert best(live.as_retriever(), "Vltava Arena") == chunk.node_id
+        live.remove([chunk.node_id])
+    [chunk] = asyncio.run(pipeline.arun(documents=[document]))
     assert not pipeline.run(documents=[document])
-    assert made.node_id in {node.id for node in kept.nodes}
+    assert chunk.node_id in {node.id for node in live.nodes}
     document.set_content("The Vltava Arena was pulled down in 2020.")
     [changed] = pipeline.run(documents=[document])
-    known = {node.id for node in kept.nodes}
-    assert changed.node_id in known
-    assert made.node_id not in known  # the document has changed
+    node_ids = {node.id for node in live.nodes}
+    assert changed.node_id in node_ids
+    assert chunk.node_id not in node_ids  # the document has changed
     with pytest.raises(InvalidInput, match="graph: expected a graphret SageGraph"):
         SageIngestion(CoreGraph.build)  # type: ignore[arg-type]
 

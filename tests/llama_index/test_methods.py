@@ -64,7 +64,7 @@ def test_what_agents_select_comes_first_and_k_is_the_total(
     retriever = ArkRetriever(
         ScriptedExplorer(), STORE, INDEX, settings=settings, similarity_top_k=k
     )
-    found = (
+    nodes = (
         asyncio.run(retriever.aretrieve(QUESTION))
         if awaited
         else retriever.retrieve(QUESTION)
@@ -72,13 +72,13 @@ def test_what_agents_select_comes_first_and_k_is_the_total(
     core = Ark(ScriptedExplorer(), STORE, INDEX, settings=settings).retrieve(
         QUESTION, k
     )
-    assert ids(found) == core.ids
-    assert ids(found)[:3] == STARRED[:k]
-    assert [one.score for one in found] == [hit.relevance for hit in core.hits]
-    assert [evidence_of(one) for one in found] == [
+    assert ids(nodes) == core.ids
+    assert ids(nodes)[:3] == STARRED[:k]
+    assert [scored.score for scored in nodes] == [hit.relevance for hit in core.hits]
+    assert [evidence_of(scored) for scored in nodes] == [
         list(hit.evidence) for hit in core.hits
     ]
-    assert evidence_of(found[0])[0].properties == {
+    assert evidence_of(nodes[0])[0].properties == {
         "votes": 3,
         "of": 3,
         "agents": [1, 2, 3],
@@ -94,9 +94,9 @@ def test_the_temperature_is_the_model_s_own_unless_given() -> None:
         return ChatMessage(role="assistant", content="I give up.")
 
     llm = MockFunctionCallingLLM(response_generator=answer)
-    one = ArkSettings(n_agents=1, max_steps=1)
+    settings = ArkSettings(n_agents=1, max_steps=1)
     for options in ({}, {"temperature": 0.3}):
-        ArkRetriever(llm, STORE, INDEX, settings=one, **options).retrieve("?")
+        ArkRetriever(llm, STORE, INDEX, settings=settings, **options).retrieve("?")
     assert heard[0] is None
     assert heard[-1] == 0.3
 
@@ -183,25 +183,28 @@ async def test_an_agent_with_llama_index_s_own_model_behind_http(
         text("Big, Cast Away and Splash."),
     ]
     with OpenAIServer(script) as server:
-        said, results, streamed = await answer(
+        answer_text, results, streamed = await answer(
             llama_index_openai(server.base_url, retries=0), streaming
         )
         assert [bool(request.body.get("stream")) for request in server.requests] == [
             streaming
         ] * 4
-        told = [
+        outputs = [
             message["content"]
             for message in server.requests[-1].messages
             if message["role"] == "tool"
         ]
-    assert said == "Big, Cast Away and Splash."
-    assert streamed == (said if streaming else "")
-    assert sorted(told) == sorted(
-        one.tool_output.content for one in results
+    assert answer_text == "Big, Cast Away and Splash."
+    assert streamed == (answer_text if streaming else "")
+    assert sorted(outputs) == sorted(
+        result.tool_output.content for result in results
     )  # each reply's come as they are done
-    assert ["There is no node" in one for one in sorted(told[:2])] == [True, False]
-    assert all("Field required" in one for one in told[2:6])
-    assert '"m0"' in told[6]
+    assert ["There is no node" in result for result in sorted(outputs[:2])] == [
+        True,
+        False,
+    ]
+    assert all("Field required" in result for result in outputs[2:6])
+    assert '"m0"' in outputs[6]
 
 
 # -- plans
@@ -217,8 +220,8 @@ BY_ADA = {
 
 
 def saying(text: str) -> MockFunctionCallingLLM:
-    said = ChatMessage(text, role="assistant")
-    return MockFunctionCallingLLM(response_generator=lambda messages, **_: said)
+    message = ChatMessage(text, role="assistant")
+    return MockFunctionCallingLLM(response_generator=lambda messages, **_: message)
 
 
 @pytest.mark.parametrize(
@@ -226,13 +229,13 @@ def saying(text: str) -> MockFunctionCallingLLM:
 )
 def test_a_query_engine_answers_from_what_a_plan_finds(llm: Any) -> None:
     retriever = GraspRetriever(llm, PAPERS, PAPER_INDEX, similarity_top_k=4)
-    found = (
+    nodes = (
         RetrieverQueryEngine.from_args(retriever, llm=MockLLM())
         .query(ASKED)
         .source_nodes
     )
-    assert (set(ids(found[:3])), len(found)) == ({"p0", "p3", "p6"}, 4)
-    assert "path" in {one.kind for one in evidence_of(found[0])}
+    assert (set(ids(nodes[:3])), len(nodes)) == ({"p0", "p3", "p6"}, 4)
+    assert "path" in {evidence.kind for evidence in evidence_of(nodes[0])}
 
 
 def test_the_first_stage_alone_and_a_second_opinion_of_llama_index() -> None:
@@ -263,13 +266,13 @@ def test_a_query_engine_answers_from_what_a_query_finds(tmp_path: Path) -> None:
             similarity_top_k=6,
             expand="auto",
         )
-        found = (
+        nodes = (
             RetrieverQueryEngine.from_args(retriever, llm=MockLLM())
             .query("papers by Ada Ames")
             .source_nodes
         )
-    assert (ids(found)[:3], len(found)) == (["p0", "p3", "p6"], 6)
-    assert evidence_of(found[0])[0].kind == "query"
+    assert (ids(nodes)[:3], len(nodes)) == (["p0", "p3", "p6"], 6)
+    assert evidence_of(nodes[0])[0].kind == "query"
 
 
 def test_a_query_engine_reads_a_number_that_a_query_returns(tmp_path: Path) -> None:
@@ -279,11 +282,11 @@ def test_a_query_engine_reads_a_number_that_a_query_returns(tmp_path: Path) -> N
         retriever = SparkRetriever(
             saying(spark_parts.plan(query)), store, BM25Index.of_store(store), k=2
         )
-        found = retriever.retrieve("How many papers are there?")
-    row = found[0].node
+        nodes = retriever.retrieve("How many papers are there?")
+    row = nodes[0].node
     assert row.get_content(MetadataMode.LLM) == "latest: 2018; papers: 9"
     assert (row.metadata["latest"], row.metadata["papers"]) == (2018, 9)
-    retrieval = retrieval_of(found)
+    retrieval = retrieval_of(nodes)
     assert retrieval is not None
     assert retrieval.rows == [{"latest": 2018, "papers": 9}]
 
@@ -301,12 +304,12 @@ def scripted(
     *replies: Any,
 ) -> tuple[LlamaIndexChat, list[list[ChatMessage]], list[dict[str, Any]]]:
     """A model that gives the replies in turn; the messages and options that it got."""
-    asked: list[list[ChatMessage]] = []
+    conversations: list[list[ChatMessage]] = []
     options: list[dict[str, Any]] = []
     left = list(replies)
 
     def answer(messages: Sequence[ChatMessage], **kwargs: Any) -> ChatMessage:
-        asked.append(list(messages))
+        conversations.append(list(messages))
         options.append(kwargs)
         reply = left.pop(0)
         if isinstance(reply, Exception):
@@ -319,7 +322,7 @@ def scripted(
 
     return (
         LlamaIndexChat(MockFunctionCallingLLM(response_generator=answer)),
-        asked,
+        conversations,
         options,
     )
 
@@ -336,7 +339,7 @@ async def said(
 
 @pytest.mark.parametrize("awaited", [False, True])
 async def test_a_conversation_goes_over_whole(awaited: bool) -> None:
-    chat, asked, options = scripted("done")
+    chat, conversations, options = scripted("done")
     broken = ToolCall("c2", "search", "{")
     messages = [
         Message.system("be brief"),
@@ -347,7 +350,7 @@ async def test_a_conversation_goes_over_whole(awaited: bool) -> None:
     ]
     reply = await said(chat, awaited, messages, max_tokens=7)
     assert (reply.text, reply.tool_calls, reply.finish_reason) == ("done", (), "stop")
-    [got] = asked
+    [got] = conversations
     assert [m.role.value for m in got] == [
         "system",
         "user",

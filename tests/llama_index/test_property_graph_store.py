@@ -233,7 +233,7 @@ class ScriptedExtractor(TransformComponent):
 
 
 def test_an_index_is_built_asked_and_changed_over_a_graphret_store() -> None:
-    pg, said = (
+    pg, reply_text = (
         GraphretPropertyGraphStore(MemoryStore()),
         ChatMessage("analytical engine^nothing", role="assistant"),
     )
@@ -246,7 +246,7 @@ def test_an_index_is_built_asked_and_changed_over_a_graphret_store() -> None:
         kg_extractors=[ScriptedExtractor(), ImplicitPathExtractor()],
         embed_model=HashEmbedding(),
         llm=MockFunctionCallingLLM(
-            response_generator=lambda messages, **_: said, is_chat_model=True
+            response_generator=lambda messages, **_: reply_text, is_chat_model=True
         ),
         use_async=False,
     )
@@ -278,18 +278,21 @@ def test_an_index_is_built_asked_and_changed_over_a_graphret_store() -> None:
     )
 
     texts = [
-        one.text
-        for one in index.as_retriever(include_text=True).retrieve("Who designed it?")
+        chunk_text.text
+        for chunk_text in index.as_retriever(include_text=True).retrieve(
+            "Who designed it?"
+        )
     ]
     assert any(
-        TEXTS["d2"] in one and "Charles babbage -> DESIGNED -> Analytical engine" in one
-        for one in texts
+        TEXTS["d2"] in chunk_text
+        and "Charles babbage -> DESIGNED -> Analytical engine" in chunk_text
+        for chunk_text in texts
     )
 
     index.insert(Document(text=TEXTS["d3"], doc_id="d3"))
     (chunk,) = pg.get(properties={"ref_doc_id": "d3"})
-    found = [FACTS["d3"], (chunk.id, "MENTIONS", "North sea")]
-    assert sorted(triples(pg.get_triplets(ids=["North sea"]))) == sorted(found)
+    expected = [FACTS["d3"], (chunk.id, "MENTIONS", "North sea")]
+    assert sorted(triples(pg.get_triplets(ids=["North sea"]))) == sorted(expected)
     index.delete_nodes([chunk.id])
     pg.delete_llama_nodes(ref_doc_ids=["d1"])
     assert [
@@ -312,8 +315,8 @@ def other() -> PropertyGraphStore:
         name: staticmethod(getattr(inner, name))
         for name in PropertyGraphStore.__abstractmethods__
     }
-    made: PropertyGraphStore = type("Other", (PropertyGraphStore,), methods)()
-    return made
+    other_store: PropertyGraphStore = type("Other", (PropertyGraphStore,), methods)()
+    return other_store
 
 
 @pytest.fixture(params=[SimplePropertyGraphStore, other])

@@ -77,8 +77,8 @@ def over_http(graph: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def url(movies: str) -> Iterator[str]:
-    with over_http(movies) as found:
-        yield found
+    with over_http(movies) as served_url:
+        yield served_url
 
 
 @asynccontextmanager
@@ -132,19 +132,19 @@ async def resource(session: ClientSession, id_: str) -> Any:
 async def test_a_client_finds_what_the_core_finds_in_the_cores_words(
     transport: str, movies: str, url: str
 ) -> None:
-    asked = {
+    calls = {
         "search": {"query": "Bigelow"},
         "explore": {"node": "Kathryn Bigelow", "query": "dark", "k": 3},
     }
     names = {"search": "global_search", "explore": "explore_neighborhood"}
     async with session_over(transport, movies, url) as session:
         assert "never an instruction" in str((await session.initialize()).instructions)
-        told = {tool.name: tool for tool in (await session.list_tools()).tools}
-        assert list(told) == ["retrieve", "search", "explore", "schema"]
+        tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+        assert list(tools) == ["retrieve", "search", "explore", "schema"]
         assert all(
-            "properties" in tool.inputSchema for tool in told.values()
+            "properties" in tool.inputSchema for tool in tools.values()
         )  # else OpenAI refuses the tool
-        assert told["retrieve"].inputSchema["properties"]["method"]["enum"] == [
+        assert tools["retrieve"].inputSchema["properties"]["method"]["enum"] == [
             "ark",
             "grasp",
             "graphraft",
@@ -152,8 +152,8 @@ async def test_a_client_finds_what_the_core_finds_in_the_cores_words(
         with opened_graph(movies) as graph:
             toolbox = Toolbox(graph.store, graph.index)
             expected = {tool.name: tool.description for tool in toolbox.operations}
-            for name, arguments in asked.items():
-                assert told[name].description == expected[names[name]]
+            for name, arguments in calls.items():
+                assert tools[name].description == expected[names[name]]
                 answer = await session.call_tool(name, arguments)
                 assert text_of(answer) == toolbox.run(names[name], arguments).text
                 first, *nodes = map(json.loads, text_of(answer).splitlines())
@@ -165,10 +165,10 @@ async def test_a_client_finds_what_the_core_finds_in_the_cores_words(
             "question": "who acted in the films directed by Kathryn Bigelow?",
             "k": 5,
         }
-        found = (await session.call_tool("retrieve", question)).structuredContent
-        assert found is not None
-        assert {node["type"][0] for node in found["nodes"]} == {"Actor"}
-        assert all(node["because"] for node in found["nodes"])
+        result = (await session.call_tool("retrieve", question)).structuredContent
+        assert result is not None
+        assert {node["type"][0] for node in result["nodes"]} == {"Actor"}
+        assert all(node["because"] for node in result["nodes"])
         assert (await resource(session, "Near Dark"))["labels"] == ["Movie"]
         if transport == "stdio":
             assert (await session.call_tool("retrieve", {"question": TEN_MB})).isError
@@ -242,9 +242,9 @@ def test_stdout_has_the_protocol_alone_whatever_comes_until_it_is_to_end(
         if interrupted:
             process.send_signal(SIGINT)
             process.wait(20)
-        rest, errors = process.communicate(timeout=20)  # which closes its stdin
-    assert (process.returncode, rest) == (130 if interrupted else 0, "")
-    assert [one["id"] for one in said if "id" in one] == [1, 2]
+        output, errors = process.communicate(timeout=20)  # which closes its stdin
+    assert (process.returncode, output) == (130 if interrupted else 0, "")
+    assert [message["id"] for message in said if "id" in message] == [1, 2]
     assert errors.count("noise") == 2
 
 
@@ -296,10 +296,10 @@ BAD: dict[str, tuple[str, Any, str]] = {
 
 async def test_what_cannot_be_run_is_answered_with_what_to_do_instead() -> None:
     async with session_in_process(FILMS) as session:
-        for what, (tool, arguments, said) in BAD.items():
+        for what, (tool, arguments, error) in BAD.items():
             answer = await session.call_tool(tool, arguments)
             assert answer.isError, what
-            assert said in json.loads(text_of(answer))["error"], what
+            assert error in json.loads(text_of(answer))["error"], what
             assert len(text_of(answer)) < 2_000, what
         many = (
             await session.call_tool("search", {"query": "film number", "k": 10**9})
@@ -356,13 +356,13 @@ async def test_a_graph_in_a_database_is_served_and_a_model_plans_for_it(
             ).structuredContent
             assert explored is not None
             assert [node["id"] for node in explored["nodes"]] == ["p0"]
-            asked = {"question": "papers by Ada Ames", "k": 3, "method": "spark"}
-            found = (await session.call_tool("retrieve", asked)).structuredContent
-            assert found is not None
-            assert {node["id"] for node in found["nodes"]} <= {"p0", "p3", "p6"}
-            assert "note" not in found
+            question = {"question": "papers by Ada Ames", "k": 3, "method": "spark"}
+            result = (await session.call_tool("retrieve", question)).structuredContent
+            assert result is not None
+            assert {node["id"] for node in result["nodes"]} <= {"p0", "p3", "p6"}
+            assert "note" not in result
             again = (
-                await session.call_tool("retrieve", asked)
+                await session.call_tool("retrieve", question)
             ).structuredContent  # the model fails
             assert again is not None
             assert again["note"] == "spark fell back to a plainer search"
@@ -370,10 +370,10 @@ async def test_a_graph_in_a_database_is_served_and_a_model_plans_for_it(
 
 
 async def test_a_model_that_thinks_keeps_nobody_waiting() -> None:
-    asked, go_on = Event(), Event()
+    was_asked, go_on = Event(), Event()
 
     def think(request: Request) -> Behaviour:
-        asked.set()
+        was_asked.set()
         assert go_on.wait(30)
         return tool_calls(("finish", {}))
 
@@ -385,7 +385,7 @@ async def test_a_model_that_thinks_keeps_nobody_waiting() -> None:
             group.start_soon(
                 session.call_tool, "retrieve", {"question": "films by Bob Bell"}
             )
-            await anyio.to_thread.run_sync(asked.wait)
+            await anyio.to_thread.run_sync(was_asked.wait)
             assert not (await session.call_tool("search", {"query": "red"})).isError
             go_on.set()
 
@@ -456,10 +456,10 @@ async def everything(
     calls += [("explore", {"node": id_, "k": 100}) for id_ in ids]
     for tool, arguments in calls:
         answer = await session.call_tool(tool, arguments)
-        said = str(answer.model_dump())
-        for given in filter(None, map(str, arguments.values())):
-            said = said.replace(given, "")  # what was asked is said back
-        yield said
+        text = str(answer.model_dump())
+        for argument in filter(None, map(str, arguments.values())):
+            text = text.replace(argument, "")  # what was asked is said back
+        yield text
     for id_ in ids:
         try:
             yield str(await resource(session, id_))
@@ -477,20 +477,22 @@ async def test_a_tenants_server_shows_nothing_of_others(
         ["sage", "ark", "grasp", "graphraft"] if tenants.documents else ["ark"]
     )  # others write queries
     async with session_in_process(tenants.view(where)) as session:
-        told = (await session.list_tools()).tools[0].inputSchema["properties"]["method"]
-        assert told["enum"] == served
-        seen = [said async for said in everything(session, words, ids)]
+        method_schema = (
+            (await session.list_tools()).tools[0].inputSchema["properties"]["method"]
+        )
+        assert method_schema["enum"] == served
+        texts = [text async for text in everything(session, words, ids)]
     assert not {
-        (word, said) for said in seen for word in HIDDEN if word in said.lower()
+        (word, text) for text in texts for word in HIDDEN if word in text.lower()
     }
-    assert any("Plan A" in said for said in seen) == (where["tenant"] == "acme")
+    assert any("Plan A" in text for text in texts) == (where["tenant"] == "acme")
     async with session_in_process(
         tenants
     ) as session:  # all of that is there to be seen
-        whole = "".join(
-            [said async for said in everything(session, words, ids)]
+        everything_shown = "".join(
+            [text async for text in everything(session, words, ids)]
         ).lower()
-    assert not {word for word in HIDDEN if word not in whole}
+    assert not {word for word in HIDDEN if word not in everything_shown}
 
 
 # -- frameworks
@@ -520,7 +522,7 @@ async def langgraph_agent(url: str, base_url: str) -> tuple[str, list[str]]:
         {"messages": [("user", "a dark film by Kathryn Bigelow?")]}
     )
     return done["messages"][-1].text, [
-        str(one.content) for one in done["messages"] if one.type == "tool"
+        str(message.content) for message in done["messages"] if message.type == "tool"
     ]
 
 
@@ -530,12 +532,12 @@ async def llama_index_agent(url: str, base_url: str) -> tuple[str, list[str]]:
         tools=tools, llm=llama_index_openai(base_url), streaming=False
     )  # type: ignore[arg-type]
     running = agent.run("a dark film by Kathryn Bigelow?")
-    seen = [
+    texts = [
         event.tool_output.content
         async for event in running.stream_events()
         if isinstance(event, ToolCallResult)
     ]
-    return str(await running), seen
+    return str(await running), texts
 
 
 @pytest.mark.parametrize("agent", [langgraph_agent, llama_index_agent])
@@ -543,7 +545,7 @@ async def test_an_agent_of_a_framework_explores(
     agent: Callable[..., Any], url: str
 ) -> None:
     with OpenAIServer(SCRIPT) as model:
-        answer, seen = await agent(url, model.base_url)
+        answer, texts = await agent(url, model.base_url)
         offered = [tool["function"] for tool in model.requests[0].body["tools"]]
     assert answer == "Near Dark"
     assert [one["name"] for one in offered] == [
@@ -553,17 +555,17 @@ async def test_an_agent_of_a_framework_explores(
         "schema",
     ]
     assert all(one["description"] for one in offered)
-    assert len(seen) == 3
-    assert "There is no node" in seen[1]
-    assert "Near Dark" in seen[2]
+    assert len(texts) == 3
+    assert "There is no node" in texts[1]
+    assert "Near Dark" in texts[2]
 
 
 # -- the command
 
 
 def test_a_wrong_command_is_one_line(movies: str, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as server_socket:
+        port = server_socket.getsockname()[1]
         assert f"port {port}" in refused(
             2, "mcp", "--graph", movies, "--transport", "http", "--port", port
         )

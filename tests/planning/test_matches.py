@@ -47,7 +47,7 @@ def plans(draw: st.DrawFn) -> GraphPlan:
         if draw(st.booleans()):
             hops.append(("none", "beyond", True))
     variables = sorted(
-        {*joined, *(end for one, other, _ in hops for end in (one, other))}
+        {*joined, *(end for source, other, _ in hops for end in (source, other))}
     )
     rel = st.lists(st.sampled_from(RELATIONS), min_size=1, max_size=2, unique=True)
     directions = st.sampled_from(["any", "out", "in"])
@@ -60,14 +60,14 @@ def plans(draw: st.DrawFn) -> GraphPlan:
         ],
         "hops": [
             {
-                "from": one,
+                "from": source,
                 "rel": draw(rel),
                 "to_var": other,
                 "to_label": draw(label),
                 "direction": draw(directions),
             }
             | ({"negated": True} if negated else {})
-            for one, other, negated in hops
+            for source, other, negated in hops
         ],
         "target": {"labels": draw(st.sampled_from([[], ["A"], ["A", "B"]]))},
         "where": {
@@ -114,7 +114,7 @@ def by_trying(
     """The definition: of all ways to place the variables those that fit, and the best
     score of each target.
     """
-    labels, named = (
+    labels, named_ids = (
         plan.labels_of(),
         {node_id for ids in bindings.values() for node_id in ids},
     )
@@ -126,7 +126,7 @@ def by_trying(
             and (
                 node.id in bindings[var]
                 if var in bindings
-                else not (plan.apart and node.id in named)
+                else not (plan.apart and node.id in named_ids)
             )
             and (
                 (where := Where.parse(plan.where.get(var))) is None
@@ -136,8 +136,8 @@ def by_trying(
         for var in labels
     }
 
-    def joined(hop: PlanHop, one: str, other: str) -> bool:
-        ways = [(one, other)] * (hop.direction != "in") + [(other, one)] * (
+    def joined(hop: PlanHop, source: str, other: str) -> bool:
+        ways = [(source, other)] * (hop.direction != "in") + [(other, source)] * (
             hop.direction != "out"
         )
         return any((a, relation, b) in triples for a, b in ways for relation in hop.rel)
@@ -157,19 +157,19 @@ def by_trying(
         )
         for hops in absences if fits else ():
             free = sorted({v for h in hops for v in (h.source, h.to_var)} - at.keys())
-            for ends in product(*(able[var] for var in free)):
-                there = at | dict(zip(free, ends, strict=True))
+            for node_ids in product(*(able[var] for var in free)):
+                assignment = at | dict(zip(free, node_ids, strict=True))
                 fits &= not all(
-                    joined(h, there[h.source], there[h.to_var]) for h in hops
+                    joined(h, assignment[h.source], assignment[h.to_var]) for h in hops
                 )
         if fits:
             score = sum(bindings[var][at[var]] for var in positive if var in bindings)
             best[at["T"]] = max(score, best.get(at["T"], score))
             paths[at["T"]] += 1
-    found = [
+    matches = [
         PlanMatch(node_id, score, paths[node_id]) for node_id, score in best.items()
     ]
-    return sorted(found, key=lambda match: (-match.score, -match.paths, match.id))
+    return sorted(matches, key=lambda match: (-match.score, -match.paths, match.id))
 
 
 @given(CASES)
@@ -193,8 +193,8 @@ def test_an_order_takes_the_place_of_scores(descending: bool, ids: list[str]) ->
     plan = GraphPlan.model_validate(
         {"where": {"T": {"size": {"$exists": True}}}, "order": order}
     )
-    found = find_matches(plan, MemoryStore.of([*NODES, Node("z", ("A",))]), {})
-    assert [match.id for match in found] == ids
+    matches = find_matches(plan, MemoryStore.of([*NODES, Node("z", ("A",))]), {})
+    assert [match.id for match in matches] == ids
 
 
 #: n0 to n5 have the sizes 0, 1, 2, 0, 1, 2.
@@ -215,9 +215,9 @@ def starred(
     where: Mapping[str, object] | None = None, negated: bool = False, **order: object
 ) -> GraphPlan:
     hop = {"from": "T", "rel": "R", "to_var": "x", "direction": "out"}
-    asked = {"where": where or {}, "negated": negated}
+    conditions = {"where": where or {}, "negated": negated}
     return GraphPlan.model_validate(
-        {"hops": [hop | asked], "order": {"of": "x", "limit": 3} | order}
+        {"hops": [hop | conditions], "order": {"of": "x", "limit": 3} | order}
     )
 
 
@@ -254,8 +254,8 @@ def database(
 
 def test_a_database_finds_the_same(database: CypherStore) -> None:
     every = [
-        Edge(one, relation, other)
-        for one in IDS
+        Edge(source, relation, other)
+        for source in IDS
         for relation in RELATIONS
         for other in IDS
     ]
@@ -266,25 +266,25 @@ def test_a_database_finds_the_same(database: CypherStore) -> None:
     @settings(max_examples=25)
     def agrees(case: tuple[GraphPlan, list[Triple], list[dict[str, float]]]) -> None:
         plan, triples, given_scores = case
-        wanted = {Edge(*triple) for triple in triples}
-        held = {edge for block in database.edges() for edge in block}
-        database.delete_edges(held - wanted)
-        database.upsert(edges=wanted - held)
+        wanted_edges = {Edge(*triple) for triple in triples}
+        stored_edges = {edge for block in database.edges() for edge in block}
+        database.delete_edges(stored_edges - wanted_edges)
+        database.upsert(edges=wanted_edges - stored_edges)
         bindings = bound(plan, given_scores)
         assert find_matches(plan, database, bindings) == by_trying(
             plan, set(triples), bindings
         )
         if all(bindings.get(anchor.var) for anchor in plan.anchors):
             query, _ = compile_plan(plan, database, bindings, schema=schema)
-            known = query.replace(
+            checked_query = query.replace(
                 f":`{MARKER}`", ""
             )  # the store finds ids by it, models may not use it
-            report = check(known, schema, dialect=database.dialect)
+            report = check(checked_query, schema, dialect=database.dialect)
             assert report.ok, report.errors
 
     agrees()
-    held = {edge for block in database.edges() for edge in block}
-    database.delete_edges(held)
+    stored_edges = {edge for block in database.edges() for edge in block}
+    database.delete_edges(stored_edges)
     database.upsert(edges=STAR_EDGES)
     for plan, ids in ORDERED:
         assert [match.id for match in find_matches(plan, database, {})] == ids

@@ -85,24 +85,24 @@ def assert_answered(found: Retrieval, exchange: dict[str, Any]) -> None:
 def test_plans_of_spark(database: LadybugStore, exchange: dict[str, Any]) -> None:
     with served(exchange) as server:
         spark = Spark(model(server), database, BM25Index.of_store(database), fill=False)
-        found = spark.retrieve(exchange["question"], 40)
+        retrieval = spark.retrieve(exchange["question"], 40)
         assert len(server.requests) == 1
     if "values" in exchange:  # reckoned from the nodes, not by a query
-        assert [[*row.values()] for row in found.rows] == [
+        assert [[*row.values()] for row in retrieval.rows] == [
             pytest.approx(values) for values in exchange["values"]
         ]
         return
-    assert_answered(found, exchange)
-    assert set(found.ids) == GOLD[exchange["question"]]
+    assert_answered(retrieval, exchange)
+    assert set(retrieval.ids) == GOLD[exchange["question"]]
 
 
 @recorded("grasp")
 def test_plans_of_grasp(business: MemoryStore, exchange: dict[str, Any]) -> None:
     with served(exchange) as server:
         grasp = Grasp(model(server), business, BM25Index.of_store(business))
-        found = grasp.plan.retrieve(exchange["question"], 40)
+        retrieval = grasp.plan.retrieve(exchange["question"], 40)
         assert len(server.requests) == 1
-    assert_answered(found, exchange)
+    assert_answered(retrieval, exchange)
 
 
 @recorded("ark")
@@ -116,10 +116,10 @@ def test_explorations_of_ark(business: MemoryStore, exchange: dict[str, Any]) ->
             fill=False,
             on_failure="raise",
         )
-        found = ark.retrieve(exchange["question"], 40)
+        retrieval = ark.retrieve(exchange["question"], 40)
         assert len(server.requests) == len(exchange["replies"])
-    assert_answered(found, exchange)
-    assert set(found.ids) == GOLD[exchange["question"]]
+    assert_answered(retrieval, exchange)
+    assert set(retrieval.ids) == GOLD[exchange["question"]]
 
 
 @recorded("reasoner")
@@ -130,8 +130,8 @@ def test_choices_of_the_reasoner(
         raft = GraphRAFT(
             business, BM25Index.of_store(business), reasoner=model(server), fill=False
         )
-        found = raft.retrieve(exchange["question"], 40)
-    assert_answered(found, exchange)
+        retrieval = raft.retrieve(exchange["question"], 40)
+    assert_answered(retrieval, exchange)
 
 
 @recorded("entities")
@@ -156,16 +156,16 @@ def test_metadata_of_passages(exchange: dict[str, Any]) -> None:
     )
     with served(exchange) as server:
         extractor = LLMMetadata(model(server))
-        [known] = extractor.extract([node])
+        [metadata] = extractor.extract([node])
     assert (extractor.report.failed, extractor.report.asked) == (0, 1)
-    said = json.loads(
+    reply = json.loads(
         exchange["replies"][0][exchange["replies"][0].index("{") :].rstrip("`\n")
     )
-    assert known["topic"] == said["topic"]
-    assert known["entities"] == said["entities"]
-    assert known["events"] == said["events"]
-    assert len(known["relationships"]) == len(said["relationships"])
-    assert list(known["column_descriptions"]) == (header or [])
+    assert metadata["topic"] == reply["topic"]
+    assert metadata["entities"] == reply["entities"]
+    assert metadata["events"] == reply["events"]
+    assert len(metadata["relationships"]) == len(reply["relationships"])
+    assert list(metadata["column_descriptions"]) == (header or [])
 
 
 @recorded("scorer")

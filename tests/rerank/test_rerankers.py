@@ -84,15 +84,16 @@ class Fixed:
 
 
 def test_scores_before_and_those_of_the_reranker_are_fused() -> None:
-    found = [
+    hits = [
         Hit(Node(i), score)
         for i, score in zip("abcd", (9.0, 8.0, 5.0, 1.0), strict=True)
     ]
-    answer = Rerank(Found(found), Fixed(0.2, 0.5, 0.1, 0.9, tokens=7)).retrieve("q", 4)
+    answer = Rerank(Found(hits), Fixed(0.2, 0.5, 0.1, 0.9, tokens=7)).retrieve("q", 4)
     assert answer.ids == ["b", "a", "d", "c"]
     assert answer.hits[0].score == pytest.approx(0.5 * 7 / 8 + 0.5 * 0.4 / 0.8)
     assert [
-        (one.retriever, one.rank, one.properties) for one in answer.hits[2].evidence
+        (evidence.retriever, evidence.rank, evidence.properties)
+        for evidence in answer.hits[2].evidence
     ] == [
         ("fixed", 1, {"score": 0.9}),
         ("before reranking", 4, {}),
@@ -123,11 +124,11 @@ def test_the_weight_goes_from_one_list_to_the_other(
     scores: list[int], rrf_k: float | None, weight: float
 ) -> None:
     ids = "abcdefgh"[: len(scores)]
-    found = Found([Hit(Node(i), -float(rank)) for rank, i in enumerate(ids)])
+    retriever = Found([Hit(Node(i), -float(rank)) for rank, i in enumerate(ids)])
 
     def ranked(weight: float, scores: Sequence[float]) -> list[str]:
         return (
-            Rerank(found, Fixed(*scores), weight=weight, rrf_k=rrf_k)
+            Rerank(retriever, Fixed(*scores), weight=weight, rrf_k=rrf_k)
             .retrieve("q", 8)
             .ids
         )
@@ -141,10 +142,10 @@ def test_the_weight_goes_from_one_list_to_the_other(
 
 def test_a_hit_that_led_to_another_shares_in_its_score() -> None:
     led = Evidence("neighbor", "c", "MENTIONS")
-    found = Found(
+    retriever = Found(
         [Hit(Node("a"), 1.0), Hit(Node("b"), 1.0, (led,)), Hit(Node("c"), 1.0)]
     )
-    assert Rerank(found, Fixed(5, 9, 1)).retrieve("q", 3).ids == ["b", "c", "a"]
+    assert Rerank(retriever, Fixed(5, 9, 1)).retrieve("q", 3).ids == ["b", "c", "a"]
 
 
 @pytest.mark.parametrize(
@@ -212,14 +213,18 @@ def test_a_hit_is_read_with_the_row_or_the_words_that_connect_it() -> None:
         "Seasons\nYear | …",
     ]
     assert "Seasons. Year: 1911; Team: Butler\n" in HitText().texts(connected())[0]
-    [said, _] = HitText(words=3, labelled=True).texts(connected())
-    assert said.startswith("found by: Seasons row 12 -MENTIONS→ Butler")
-    assert "type: Chunk\nButler played played …" in said
+    [text, _] = HitText(words=3, labelled=True).texts(connected())
+    assert text.startswith("found by: Seasons row 12 -MENTIONS→ Butler")
+    assert "type: Chunk\nButler played played …" in text
 
 
 def test_evidence_that_came_as_json_finds_its_node_among_the_hits() -> None:
     hits = [
-        Hit(hit.node, 1.0, tuple(Evidence(**one.to_dict()) for one in hit.evidence))
+        Hit(
+            hit.node,
+            1.0,
+            tuple(Evidence(**evidence.to_dict()) for evidence in hit.evidence),
+        )
         for hit in connected()
     ]
     assert HitText().texts(hits) == HitText().texts(connected())
@@ -234,8 +239,8 @@ def test_neighbours_are_read_by_relation_ten_each() -> None:
     store.upsert(
         [PASSAGE, *actors], [Edge("p", "starring", actor.id) for actor in actors]
     )
-    [said] = HitText(NodeText(neighbors=10).bound(store)).texts([Hit(PASSAGE, 1.0)])
-    assert said.endswith(
+    [text] = HitText(NodeText(neighbors=10).bound(store)).texts([Hit(PASSAGE, 1.0)])
+    assert text.endswith(
         "\nstarring: " + ", ".join(f"Actor {i}" for i in range(10)) + ", and 2 more"
     )
 
@@ -336,7 +341,7 @@ def likely(**logprobs: float) -> Behaviour:
         "logprobs": said,
     }
     usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
-    whole = {
+    completion = {
         "id": "1",
         "object": "chat.completion",
         "created": 0,
@@ -344,7 +349,7 @@ def likely(**logprobs: float) -> Behaviour:
         "choices": [choice],
         "usage": usage,
     }
-    return body(json.dumps(whole))
+    return body(json.dumps(completion))
 
 
 def points(number: float) -> Behaviour:
@@ -368,10 +373,10 @@ def answering(replies: Mapping[str, Behaviour | str]) -> Any:
 
 
 def asked(reranker: type, server: OpenAIServer) -> tuple[Reranker, Rerank]:
-    made = reranker(OpenAIChat("tiny", server.base_url, max_retries=0))
-    return made, Rerank(
+    chat_reranker = reranker(OpenAIChat("tiny", server.base_url, max_retries=0))
+    return chat_reranker, Rerank(
         Found([Hit(Node(i, ("Thing",), i), 1.0) for i in "abc"]),
-        made,
+        chat_reranker,
         weight=1,
         rrf_k=10,
     )
@@ -440,10 +445,10 @@ def test_a_model_that_judges_nothing_leaves_the_order_and_the_trace_says_so(
     reranker: type, reply: Behaviour
 ) -> None:
     with OpenAIServer(default=reply) as server:
-        made, retriever = asked(reranker, server)
+        chat_reranker, retriever = asked(reranker, server)
         answer = retriever.retrieve("q", 3)
         with pytest.raises(ModelError):
-            made.scores("q", answer.hits)
+            chat_reranker.scores("q", answer.hits)
     assert answer.ids == ["a", "b", "c"]
     [fallback] = answer.trace.fallbacks
     assert fallback.details["failed"] == "tiny"

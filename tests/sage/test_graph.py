@@ -51,8 +51,8 @@ def test_explicit_edges_are_kept() -> None:
     )
     built = SageGraph.build(items, encoder=None)
     built.add([Document("Drills are tools.", id="doc")])
-    kept = [e for e in built.edges.edges(built.nodes.ids) if e.relation == "NEEDS"]
-    assert kept == [
+    needs = [e for e in built.edges.edges(built.nodes.ids) if e.relation == "NEEDS"]
+    assert needs == [
         Edge("drill", "NEEDS", "battery", pytest.approx(0.7), {"note": "18 V"})
     ]
     built.remove(["battery"])
@@ -67,11 +67,11 @@ def test_remove_takes_items_and_nodes_and_a_retriever_sees_changes(
 ) -> None:
     retriever = graph.retriever()
     assert graph.remove(["teams", "opera#0"]) == ["opera#0", "teams#0"]
-    for ids, said in (
+    for ids, error in (
         (["pilots", "teams"], "'teams'"),
         (["pilots", "sicks", "milwaukee", "county"], "empty"),
     ):
-        with pytest.raises(InvalidInput, match=said):
+        with pytest.raises(InvalidInput, match=error):
             graph.remove(ids)
         assert len(graph) == 4
     graph.add(
@@ -96,10 +96,10 @@ def test_where_limits_results_and_a_view_limits_reading(graph: SageGraph) -> Non
     assert any(
         e.source == "teams#0" for h in answer for e in h.evidence
     )  # the walk passes through the other tenant
-    seen = graph.view(where).retriever().retrieve(QUESTION, 10)
-    assert set(seen.ids) == {"sicks#0", "county#0"}
+    retrieval = graph.view(where).retriever().retrieve(QUESTION, 10)
+    assert set(retrieval.ids) == {"sicks#0", "county#0"}
     assert all(
-        e.source in {"sicks#0", "county#0", None} for h in seen for e in h.evidence
+        e.source in {"sicks#0", "county#0", None} for h in retrieval for e in h.evidence
     )
 
 
@@ -127,10 +127,10 @@ def test_saved_and_opened_it_maps_memory_and_answers_the_same(
     assert list(opened.nodes) == list(graph.nodes)
     assert edges_of(opened) == edges_of(graph)
     assert opened.settings == graph.settings
-    for one in ("coverage", "propagate", "paper"):
+    for ranking in ("coverage", "propagate", "paper"):
         hits = [
-            [h.to_dict() for h in each.retriever(one).retrieve(QUESTION, 6)]
-            for each in (opened, graph)
+            [h.to_dict() for h in same_graph.retriever(ranking).retrieve(QUESTION, 6)]
+            for same_graph in (opened, graph)
         ]
         assert hits[0] == hits[1]
     arrays = [
@@ -140,8 +140,8 @@ def test_saved_and_opened_it_maps_memory_and_answers_the_same(
     ]
     arrays += [opened.index.dense.vectors] if opened.index.dense else []
     assert not any(array.flags.writeable or array.flags.owndata for array in arrays)
-    for each in (opened, graph):
-        each.add([Document("A new ballpark.", id="new", title="New park")])
+    for same_graph in (opened, graph):
+        same_graph.add([Document("A new ballpark.", id="new", title="New park")])
     assert edges_of(opened) == edges_of(graph)
 
 
@@ -176,7 +176,7 @@ def test_what_no_graph_can_be_built_of_is_named(graph: SageGraph) -> None:
         def encode_documents(self, texts: list[str]) -> Any:
             return np.full((len(texts), 4), np.nan, dtype=np.float32)
 
-    for act, said in (
+    for act, error in (
         (lambda: SageGraph.build([], encoder=None), "empty"),
         (lambda: SageGraph.build(BALLPARKS, encoder=Broken()), "NaN"),
         (
@@ -188,7 +188,7 @@ def test_what_no_graph_can_be_built_of_is_named(graph: SageGraph) -> None:
         (lambda: graph.retriever(ranking="best").retrieve("q", 1), "best"),
         (lambda: graph.retriever(on_failure="perhaps").retrieve("q", 1), "perhaps"),
     ):
-        with pytest.raises(InvalidInput, match=said):
+        with pytest.raises(InvalidInput, match=error):
             act()
 
 
@@ -255,7 +255,9 @@ def build(documents: list[Document], **options: object) -> tuple[SageGraph, list
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         graph = SageGraph.build(documents, encoder=None, metadata=None, **options)  # type: ignore[arg-type]
-    return graph, [str(one.message) for one in caught if one.category is UserWarning]
+    return graph, [
+        str(warning.message) for warning in caught if warning.category is UserWarning
+    ]
 
 
 @pytest.mark.parametrize(
@@ -270,10 +272,10 @@ def build(documents: list[Document], **options: object) -> tuple[SageGraph, list
 def test_a_graph_that_cannot_help_says_why_and_what_to_do(
     titles: list[str], reason: str
 ) -> None:
-    _, (said,) = build(
+    _, (message,) = build(
         [
-            replace(one, title=title)
-            for one, title in zip(DOCUMENTS, titles, strict=True)
+            replace(document, title=title)
+            for document, title in zip(DOCUMENTS, titles, strict=True)
         ]
     )
     for part in (
@@ -281,7 +283,7 @@ def test_a_graph_that_cannot_help_says_why_and_what_to_do(
         "metadata['title']",
         "docs/concepts/expansion.md",
     ):
-        assert part in said
+        assert part in message
 
 
 @pytest.mark.parametrize(
@@ -313,7 +315,7 @@ def test_a_report_counts_names() -> None:
     assert json.loads(json.dumps(report.to_dict()))["named"] == report.named == 15 / 16
     assert list(report.names.items())[:2] == [("[note]", 3), ("Aswan", 1)]
     assert len(report.names) == 10
-    assert all(said in str(report) for said in ("93.8%", "[note]"))
+    assert all(expected in str(report) for expected in ("93.8%", "[note]"))
     assert repr(graph) == f"SageGraph(16 nodes, {report.edges} edges; encoder None)"
 
 
@@ -334,28 +336,28 @@ def report() -> GraphReport:
 
 
 def test_a_report_counts() -> None:
-    found = report()
+    counts = report()
     assert (
-        found.nodes,
-        found.edges,
-        found.pairs,
-        found.components,
-        found.isolated,
+        counts.nodes,
+        counts.edges,
+        counts.pairs,
+        counts.components,
+        counts.isolated,
     ) == (6, 4, 2, 4, 3)
-    assert found.largest_component == 3
-    assert found.labels == {"Document": 5, "Product": 1, "Thing": 1}
-    assert found.relations == {"A": 3, "B": 1}
-    assert found.degree == {
+    assert counts.largest_component == 3
+    assert counts.labels == {"Document": 5, "Product": 1, "Thing": 1}
+    assert counts.relations == {"A": 3, "B": 1}
+    assert counts.degree == {
         "min": 0,
         "median": 0.5,
         "mean": pytest.approx(4 / 6),
         "p90": 1.5,
         "max": 2,
     }
-    assert {k: v for k, v in found.histogram.items() if v} == {"0": 3, "1": 2, "2": 1}
-    assert found.density == pytest.approx(2 / 15)
+    assert {k: v for k, v in counts.histogram.items() if v} == {"0": 3, "1": 2, "2": 1}
+    assert counts.density == pytest.approx(2 / 15)
     for expected in ("nodes", "topic_similarity", "isolated", "3-5"):
-        assert (expected in str(found)) == (expected != "3-5")
+        assert (expected in str(counts)) == (expected != "3-5")
     nothing = GraphReport.of(NodeTable.of([]), EdgeTable.empty(0))
     assert (nothing.nodes, nothing.components, nothing.degree["max"]) == (0, 0, 0)
     assert str(nothing)

@@ -35,8 +35,8 @@ def table(*cells: str, name: str = "Results", section: str = "") -> Node:
 
 
 def links(*nodes: Node, settings: LinkSettings | None = None) -> list[Edge]:
-    named = NodeTable.of(nodes)
-    return list(name_links(named, settings).edges(named.ids))
+    table = NodeTable.of(nodes)
+    return list(name_links(table, settings).edges(table.ids))
 
 
 @pytest.mark.parametrize(
@@ -62,20 +62,20 @@ def test_a_cell_names_a_node(cell: str, name: str, kind: str) -> None:
 
 
 def test_running_text_names_the_longest_name() -> None:
-    found = links(
+    links_found = links(
         passage("a", "A", "She lives in New York City."),
         passage("n", "New York"),
         passage("c", "New York City"),
     )
-    assert [(e.source, e.target, e.properties["kind"]) for e in found] == [
+    assert [(e.source, e.target, e.properties["kind"]) for e in links_found] == [
         ("a", "c", "text")
     ]
-    found = links(
+    links_found = links(
         passage("a", "東京都"),
         passage("b", "隅田川", "隅田川は東京都を流れる川です。"),
         passage("c", "川"),
     )
-    assert [(e.source, e.target) for e in found] == [("b", "a")]
+    assert [(e.source, e.target) for e in links_found] == [("b", "a")]
 
 
 def test_texts_share_a_name_that_few_say_and_no_node_bears() -> None:
@@ -83,10 +83,12 @@ def test_texts_share_a_name_that_few_say_and_no_node_bears() -> None:
         named = NodeTable.of(
             [*nodes, *(passage(f"other {i}", f"Other {i}") for i in range(60))]
         )
-        found = shared_name_links(named, LinkSettings(**settings)).edges(named.ids)
+        links_found = shared_name_links(named, LinkSettings(**settings)).edges(
+            named.ids
+        )
         return [
             (e.source, e.target, e.properties["name"], round(e.weight, 2))
-            for e in found
+            for e in links_found
         ]
 
     director, city = (
@@ -122,12 +124,12 @@ def test_texts_share_a_name_that_few_say_and_no_node_bears() -> None:
     bearer = passage("t", "T. Burton", aliases=["Tim Burton"])
     assert not edges(*films, bearer)  # who bears it is linked by it
     series = [passage(f"s{i}", f"Tim Burton {i}", **director) for i in range(2)]
-    assert [one[:2] for one in edges(*series, films[1])] == [("b", "s0"), ("b", "s1")]
+    assert [edge[:2] for edge in edges(*series, films[1])] == [("b", "s0"), ("b", "s1")]
     towns = [
         passage(f"t{i}", f"Town {i}", entities=["Maryland"]) for i in range(6)
     ]  # more than few, of few titles
     history = [passage(f"h{i}", f"History of Maryland {i}") for i in range(3)]
-    assert {one[:2] for one in edges(*towns, *history)} == {
+    assert {edge[:2] for edge in edges(*towns, *history)} == {
         (h.id, t.id) for h in history for t in towns
     }
     assert not edges(*towns, *history, passage("h4", "Law in Maryland"))
@@ -180,12 +182,12 @@ The next steps are few. Den meisten fallen zwei ein."""
 def test_an_everyday_word_is_a_title_only_where_the_text_uses_it_as_one(
     title: str, text: str, linked: bool
 ) -> None:
-    found = links(
+    links_found = links(
         passage("asker", "A", text),
         passage("bearer", title),
         passage("prose", "Z", PROSE),
     )
-    assert ("asker" in {edge.source for edge in found}) is linked
+    assert ("asker" in {edge.source for edge in links_found}) is linked
 
 
 def test_a_name_of_its_own_first_words_is_shown_and_not_looked_for() -> None:
@@ -207,8 +209,11 @@ def test_no_link_within_what_bears_one_title(titles: tuple[str, str]) -> None:
         passage(f"n{i}", title, "In Super Bowl 50 they won.")
         for i, title in enumerate(titles)
     ]
-    found = links(*nodes, passage("x", "Denver", "They won Super Bowl 50."))
-    assert {(edge.source, edge.target) for edge in found} == {("x", "n0"), ("x", "n1")}
+    links_found = links(*nodes, passage("x", "Denver", "They won Super Bowl 50."))
+    assert {(edge.source, edge.target) for edge in links_found} == {
+        ("x", "n0"),
+        ("x", "n1"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -217,15 +222,15 @@ def test_no_link_within_what_bears_one_title(titles: tuple[str, str]) -> None:
 def test_a_title_that_many_sources_say_is_a_hub_and_makes_no_links(
     sayers: int, others: int, linked: bool
 ) -> None:
-    said = [
+    sayers_nodes = [
         passage(f"s{i:03}", f"Page {i}", "As Graphret has it.") for i in range(sayers)
     ]
-    found = links(
+    links_found = links(
         passage("hub", "Graphret"),
-        *said,
+        *sayers_nodes,
         *(passage(f"o{i:03}", f"Other {i}") for i in range(others)),
     )
-    assert len(found) == (sayers if linked else 0)
+    assert len(links_found) == (sayers if linked else 0)
 
 
 @pytest.mark.parametrize(
@@ -305,11 +310,16 @@ def test_a_report_tells_the_commonest_and_the_least_believed_names_with_examples
         Document("It was made by Ada Ames then.", title=f"Film {i}", id=f"{i:02}")
         for i in range(15)
     ]
-    told = Document(
+    document = Document(
         "See `keep` there. One may keep it, and others keep it too.", title="Told"
     )
     graph = SageGraph.build(
-        [*films, Document("x", title="Ada Ames"), told, Document("y", title="Keep")],
+        [
+            *films,
+            Document("x", title="Ada Ames"),
+            document,
+            Document("y", title="Keep"),
+        ],
         encoder=None,
     )
     names = json.loads(json.dumps(graph.report().to_dict()))["link_names"]
@@ -334,12 +344,12 @@ def test_a_report_tells_the_commonest_and_the_least_believed_names_with_examples
 
 def test_aliases_and_the_ids_of_records_are_names() -> None:
     record = Node("P-1234", ("Product",), "Drill", "A drill.")
-    found = links(
+    links_found = links(
         passage("a", "Manual", "Fits the P-1234 and the Big Blue."),
         record,
         passage("b", "Saw", aliases=["Big Blue"]),
     )
-    assert {(e.source, e.target) for e in found} == {("a", "P-1234"), ("a", "b")}
+    assert {(e.source, e.target) for e in links_found} == {("a", "P-1234"), ("a", "b")}
 
 
 @pytest.mark.parametrize(
@@ -356,15 +366,15 @@ def test_aliases_and_the_ids_of_records_are_names() -> None:
 def test_stop_words_in_capitals_are_names_where_a_text_uses_them_so(
     name: str, text: str, linked: bool
 ) -> None:
-    found = links(passage("a", "A", text), passage("n", name))
-    assert [(e.source, e.target) for e in found] == [("a", "n")] * linked
+    links_found = links(passage("a", "A", text), passage("n", name))
+    assert [(e.source, e.target) for e in links_found] == [("a", "n")] * linked
 
 
 def test_a_name_that_too_many_bear_says_nothing() -> None:
     bearers = [passage(f"b{i}", "John Smith") for i in range(4)]
-    said = passage("a", "A", "Here is John Smith.")
-    assert len(links(said, *bearers, settings=LinkSettings(max_bearers=4))) == 4
-    assert links(said, *bearers, settings=LinkSettings(max_bearers=3)) == []
+    text_node = passage("a", "A", "Here is John Smith.")
+    assert len(links(text_node, *bearers, settings=LinkSettings(max_bearers=4))) == 4
+    assert links(text_node, *bearers, settings=LinkSettings(max_bearers=3)) == []
 
 
 def test_numbers_are_no_names_in_text_and_no_short_names_and_stop_words_are_none() -> (
@@ -474,8 +484,8 @@ def test_the_row_of_another_table_that_answers_is_found_with_the_value_and_colum
         ]
 
     (hit,) = hits()
-    (said,) = [evidence for evidence in hit.evidence if evidence.relation == JOINS]
-    assert (said.properties["name"], said.properties["columns"]) == (row, columns)
+    (join,) = [evidence for evidence in hit.evidence if evidence.relation == JOINS]
+    assert (join.properties["name"], join.properties["columns"]) == (row, columns)
     assert not hits(join_weight=0)
 
 
@@ -575,13 +585,13 @@ def test_rows_join_by_a_key(
 
 def test_the_edge_leads_from_the_row_that_refers_to_the_row_whose_key_it_is() -> None:
     orders = rows("z", "Order|By", "A-1|C041", "A-2|C042", "A-3|C042")
-    found = joins(orders, rows("b", "Customer|Name", "C042|Bob", "C041|Ann"))
-    ends = [
+    joined = joins(orders, rows("b", "Customer|Name", "C042|Bob", "C041|Ann"))
+    endpoints = [
         (e.source, e.properties["source_row"], e.target, e.properties["target_row"])
-        for e in found
+        for e in joined
     ]
-    assert ends == [("z", 0, "b", 1), ("z", 1, "b", 0), ("z", 2, "b", 0)]
-    assert found[0].properties["columns"] == [["By", "Customer"]]
+    assert endpoints == [("z", 0, "b", 1), ("z", 1, "b", 0), ("z", 2, "b", 0)]
+    assert joined[0].properties["columns"] == [["By", "Customer"]]
 
 
 @pytest.mark.parametrize("size", [1, 2])
@@ -600,7 +610,7 @@ def test_however_a_table_is_cut_its_rows_join_another_and_never_each_other(
     cities = cut(
         "cities", "City|Twin", ["Leeds|Lille", "Lille|Leeds", "Bath|Aix", "Aix|Bath"]
     )
-    found = joins(
+    joined = joins(
         *cities,
         *cut(
             "rivers",
@@ -608,10 +618,10 @@ def test_however_a_table_is_cut_its_rows_join_another_and_never_each_other(
             ["Leeds|Aire", "Bath|Avon", "Lille|Deûle", "Aix|Arc"],
         ),
     )
-    assert {(e.source.split("#")[0], e.target.split("#")[0]) for e in found} == {
+    assert {(e.source.split("#")[0], e.target.split("#")[0]) for e in joined} == {
         ("cities", "rivers")
     }
-    assert len(found) == 8
+    assert len(joined) == 8
 
 
 def test_a_value_that_many_key_columns_have_says_nothing() -> None:
@@ -633,8 +643,14 @@ def test_a_row_leads_to_no_more_rows_than_three_the_rarest_values_first() -> Non
         rows("d", "Car|Doors", "Fiat|3", "Saab|5"),
         rows("e", "Town|River", "Hull|Humber", "Bath|Avon"),
     ]
-    said = sorted(
+    joined_rows = sorted(
         (e.properties["source_row"], e.properties["name"]) for e in joins(many, *keys)
     )
-    found = ["Ann", "Fiat", "Oslo"], ["Bob", "Rome", "Saab"], ["Bath", "Fiat", "Rome"]
-    assert said == [(row, name) for row, names in enumerate(found) for name in names]
+    names_by_row = (
+        ["Ann", "Fiat", "Oslo"],
+        ["Bob", "Rome", "Saab"],
+        ["Bath", "Fiat", "Rome"],
+    )
+    assert joined_rows == [
+        (row, name) for row, names in enumerate(names_by_row) for name in names
+    ]

@@ -96,8 +96,8 @@ def test_an_index_is_brought_up_to_date_after_writes_by_others(
     index.refresh(store)
     fresh = BM25Index.of_store(store, text=text, labels=labels)
     for query in ("red scarlet", "green", "blue"):
-        found, expected = index.search(query, 5), fresh.search(query, 5)
-        assert (found.ids, found.scores.tolist()) == (
+        result, expected = index.search(query, 5), fresh.search(query, 5)
+        assert (result.ids, result.scores.tolist()) == (
             expected.ids,
             expected.scores.tolist(),
         )
@@ -164,8 +164,8 @@ def test_phrases_are_terms_that_follow_each_other_in_a_text(
 ) -> None:
     def tables(rows: list[list[str]], start: int) -> list[Node]:
         return [
-            Node(f"n{start + i}", (), "fig kiwi", "", {"table_rows": one})
-            for i, one in enumerate(rows)
+            Node(f"n{start + i}", (), "fig kiwi", "", {"table_rows": cell_rows})
+            for i, cell_rows in enumerate(rows)
         ]
 
     before, after = tables(first, 0), tables(then, len(first) // 2)
@@ -181,19 +181,19 @@ def test_phrases_are_terms_that_follow_each_other_in_a_text(
         np.asarray([n for n, _ in places]),
         np.asarray([part for _, part in places], dtype=np.int32),
     )
-    said = np.ones((len(places), len(set(query))), dtype=np.float32)
-    found = index.phrase_weights(" ".join(query), at, parts, said) > 0
-    analyzer, known = Analyzer(), index.terms.positions
+    spoken = np.ones((len(places), len(set(query))), dtype=np.float32)
+    has_phrase = index.phrase_weights(" ".join(query), at, parts, spoken) > 0
+    analyzer, positions = Analyzer(), index.terms.positions
     pairs = [
         p
         for p in dict.fromkeys(pairwise(analyzer(" ".join(query))))
-        if all(term in known for term in p)
+        if all(term in positions for term in p)
     ]
     for row, (n, part) in enumerate(places):
         rows = nodes[n].properties["table_rows"]
         texts = ["fig kiwi", *(rows if part < 0 else rows[part : part + 1])]
-        there = {two for text in texts for two in pairwise(analyzer(text))}
-        assert found[row].tolist() == [two in there for two in pairs]
+        pairs_there = {two for text in texts for two in pairwise(analyzer(text))}
+        assert has_phrase[row].tolist() == [two in pairs_there for two in pairs]
 
 
 def test_terms_count_once_and_stop_words_not_at_all() -> None:
@@ -228,12 +228,12 @@ def test_the_terms_of_a_first_query_weigh_as_they_do_among_all() -> None:
 
     def weights() -> list[Any]:
         index.forget()
-        said = index.term_weights(query, places[0])
+        first_weights = index.term_weights(query, places[0])
         return [
             index.scores(query),
-            said,
+            first_weights,
             index.row_term_weights(query, places[0][3:], places[1][3:]),
-            index.phrase_weights(query, *places, said),
+            index.phrase_weights(query, *places, first_weights),
             index.ceiling(query),
             index.confidence(query, places[0]),
         ]
@@ -241,8 +241,8 @@ def test_the_terms_of_a_first_query_weigh_as_they_do_among_all() -> None:
     alone = weights()
     assert not index.weights.made
     assert index.weights.of_nodes.nnz
-    for one, among_all in zip(alone, weights(), strict=True):
-        np.testing.assert_array_equal(one, among_all)
+    for weights_alone, among_all in zip(alone, weights(), strict=True):
+        np.testing.assert_array_equal(weights_alone, among_all)
     fresh = BM25Index.build(nodes)
     for word in ["old", "red", "mill", "barn", "green", "hill", "1911", "places", "x"]:
         fresh.scores(word)
@@ -288,9 +288,11 @@ def test_what_is_spelled_in_its_own_way_finds_itself_first(
     question: str, text: str, others: list[str]
 ) -> None:
     texts = [*others, text]
-    table = NodeTable.of(Node(str(i), text=one) for i, one in enumerate(texts))
-    found = BM25Index.build(table).search(question, 3)
-    assert texts[int(found.ids[0])] == text
+    table = NodeTable.of(
+        Node(str(i), text=node_text) for i, node_text in enumerate(texts)
+    )
+    result = BM25Index.build(table).search(question, 3)
+    assert texts[int(result.ids[0])] == text
 
 
 def test_no_analyzer_is_made_of_what_nobody_has() -> None:
@@ -408,8 +410,8 @@ def test_hnsw_is_saved_with_its_index(
     monkeypatch.setattr("graphret.search.dense.hnsw_graph", graph)
     opened = DenseIndex.from_bundle(bundle, index.table, encoder, NodeText.names())
     opened.hnsw_above = 100
-    found = [opened.search(str(i), 5).ids for i in range(20)]
-    assert found == expected
+    ids = [opened.search(str(i), 5).ids for i in range(20)]
+    assert ids == expected
     assert built == ([400] if altered else [])
 
 
@@ -470,12 +472,12 @@ def test_the_score_is_the_weighted_mean_of_scaled_scores(encoder: Any) -> None:
     expected = np.zeros(3)
     for name, weight in weights.items():
         field, kind = name.split("/")
-        one = (
+        part = (
             BM25Index.build(PRODUCTS, text=FIELDS[field])
             if kind == "bm25"
             else DenseIndex.build(PRODUCTS, encoder, text=FIELDS[field])
         )
-        expected += weight * min_max(one.scores("Sony radio"))
+        expected += weight * min_max(part.scores("Sony radio"))
     np.testing.assert_allclose(
         index.scores("Sony radio"), expected / sum(weights.values()), rtol=1e-5
     )

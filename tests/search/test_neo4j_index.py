@@ -130,17 +130,17 @@ def test_a_view_tells_nothing_of_what_is_hidden(store: Neo4jStore) -> None:
     )
     assert index.score("Jackson", ["kong05"]) > index.score("Jackson", ["kong33"])
     view = index.view({"label": "Movie"})
-    asked = ["Jackson", "King Kong 2005", "film"]
-    before = view.search(asked, 4), view.score(asked, ["kong33", "kong05"])
-    assert [len(found) for found in before[0]] == [2, 2, 2]
+    queries = ["Jackson", "King Kong 2005", "film"]
+    before = view.search(queries, 4), view.score(queries, ["kong33", "kong05"])
+    assert [len(result) for result in before[0]] == [2, 2, 2]
     rare = [
         Node(f"hidden{i}", ("Person",), "King Kong film", "kong film " * i)
         for i in range(9)
     ]
     store.upsert([Node("jackson", ("Person",), "Somebody Else"), *rare])
-    for found, was in zip(view.search(asked, 4), before[0], strict=True):
-        assert (found.ids, found.scores.tolist()) == (was.ids, was.scores.tolist())
-    np.testing.assert_array_equal(view.score(asked, ["kong33", "kong05"]), before[1])
+    for result, was in zip(view.search(queries, 4), before[0], strict=True):
+        assert (result.ids, result.scores.tolist()) == (was.ids, was.scores.tolist())
+    np.testing.assert_array_equal(view.score(queries, ["kong33", "kong05"]), before[1])
     words = Neo4jTextIndex.open(store, text=NodeText.documents()).view(
         {"label": "Movie"}
     )
@@ -281,20 +281,20 @@ def test_k_come_back_however_few_of_the_nearest_qualify(
     monkeypatch.setattr(neo4j_index, "FEW", few)
     store, exact = among_many
     index: TextIndex = Neo4jTextIndex.open(store, encoder=HashingEncoder(), alpha=0.0)
-    for one, other in ((index.view(where), exact.view(where)), (index, exact)):
+    for first, other in ((index.view(where), exact.view(where)), (index, exact)):
         options = (
             more
-            if one is not index
+            if first is not index
             else {**more, "where": {"$and": [where, more.get("where", where)]}}
         )
         for k in (5, 30):
-            found, wanted = (
-                one.search("apple pear", k, **options),
+            result, expected = (
+                first.search("apple pear", k, **options),
                 other.search("apple pear", k, **options),
             )
-            np.testing.assert_allclose(found.scores, wanted.scores, atol=1e-5)
+            np.testing.assert_allclose(result.scores, expected.scores, atol=1e-5)
             np.testing.assert_allclose(
-                one.score("apple pear", found.ids), found.scores, atol=1e-5
+                first.score("apple pear", result.ids), result.scores, atol=1e-5
             )
 
 

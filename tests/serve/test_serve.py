@@ -53,29 +53,29 @@ def service(documents: Path) -> Iterator[httpx.Client]:
 def test_answers_are_those_of_the_command_at_once_and_as_a_stream(
     service: httpx.Client, documents: Path, method: str | None
 ) -> None:
-    asked = ASKED | {"where": {"label": "Document"}, "method": method}
-    given = [] if method is None else ["--method", method]
+    request = ASKED | {"where": {"label": "Document"}, "method": method}
+    method_options = [] if method is None else ["--method", method]
     ran = graphret(
         "query",
         QUESTION,
         "--graph",
         documents,
-        *given,
+        *method_options,
         "-k",
         3,
         "--where",
-        json.dumps(asked["where"]),
+        json.dumps(request["where"]),
         "--json",
     )
-    answered = service.post("/retrieve", json=asked)
+    answered = service.post("/retrieve", json=request)
     assert answered.headers["content-type"] == "application/json"
     assert answer_of(answered.json()) == answer_of(ran.json)
-    *stages, result = events(service.post("/retrieve/stream", json=asked).text)
+    *stages, result = events(service.post("/retrieve/stream", json=request).text)
     assert (result[0], answer_of(result[1])) == ("result", answer_of(ran.json))
     assert {name for name, _ in stages} == {"stage"}
-    whole = {stage["name"] for stage in result[1]["trace"]["stages"]}
-    assert {stage["name"] for _, stage in stages} <= whole | {
-        name.rsplit("/", 1)[-1] for name in whole
+    stage_names = {stage["name"] for stage in result[1]["trace"]["stages"]}
+    assert {stage["name"] for _, stage in stages} <= stage_names | {
+        name.rsplit("/", 1)[-1] for name in stage_names
     }
     assert len([stage for _, stage in stages if "/step " in stage["name"]]) == (
         6 if method == "ark" else 0
@@ -88,18 +88,18 @@ def test_a_plan_is_streamed_and_drawn(papers_file: Path) -> None:
         OpenAIServer(default=written) as model,
         serving(papers_file, model="m", base_url=model.base_url) as client,
     ):
-        told = events(
+        stream_events = events(
             client.post(
                 "/retrieve/stream?drawn=true",
                 json={"query": "Ada?", "method": "spark"},
             ).text
         )
         assert client.get("/schema").json()["dialect"] == "ladybug"
-    names = [value.get("name") for _, value in told]
+    names = [value.get("name") for _, value in stream_events]
     assert names[: names.index("rank") + 1] == ["plan", "check", "step 1", "rank"]
-    assert [name for name, _ in told][-2:] == ["result", "drawing"]
-    assert told[-2][1]["hits"][0]["evidence"][0]["kind"] == "query"
-    assert "Ada" in told[-1][1]["pages"][0]
+    assert [name for name, _ in stream_events][-2:] == ["result", "drawing"]
+    assert stream_events[-2][1]["hits"][0]["evidence"][0]["kind"] == "query"
+    assert "Ada" in stream_events[-1][1]["pages"][0]
 
 
 @pytest.mark.parametrize(
@@ -133,9 +133,9 @@ def test_a_plan_is_streamed_and_drawn(papers_file: Path) -> None:
 def test_what_is_wrong_with_a_question_is_a_problem_that_says_so(
     service: httpx.Client, route: str, body: Any, status: int, said: str
 ) -> None:
-    given: Any = body if not isinstance(body, dict) else json.dumps(body).encode()
+    content: Any = body if not isinstance(body, dict) else json.dumps(body).encode()
     answered = service.post(
-        route, content=given, headers={"Content-Type": "application/json"}
+        route, content=content, headers={"Content-Type": "application/json"}
     )
     _require_problem(answered, status, said)
     assert service.get("/health").json()["status"] == "ok"
@@ -166,20 +166,20 @@ def test_what_is_not_there_and_who_calls_by_another_name(service: httpx.Client) 
 def test_a_graph_introduces_itself_with_what_it_holds(
     service: httpx.Client, documents: Path
 ) -> None:
-    told = service.get("/introduction").json()
-    assert (told["name"], told["nodes"]) == (documents.name, 4)
-    assert told["labels"] == {"Document": 3, "Table": 1}
-    assert len(told["questions"]) == len(set(told["questions"])) == 3
-    assert "What does Films of 1999 say about Ann Ames?" in told["questions"]
-    fields = {one["field"]: one for one in told["properties"]}
+    introduction = service.get("/introduction").json()
+    assert (introduction["name"], introduction["nodes"]) == (documents.name, 4)
+    assert introduction["labels"] == {"Document": 3, "Table": 1}
+    assert len(introduction["questions"]) == len(set(introduction["questions"])) == 3
+    assert "What does Films of 1999 say about Ann Ames?" in introduction["questions"]
+    fields = {property_["field"]: property_ for property_ in introduction["properties"]}
     assert fields["year"]["kind"] == "number"
     assert fields["year"]["values"] == [1999]
     assert not any(name.startswith(("table_", "chunk_")) for name in fields)
-    for one in told["properties"]:
-        operator = "$contains" if one["kind"] == "list" else "$eq"
-        where = {one["field"]: {operator: one["values"][0]}}
-        asked = {"query": "Ann", "where": where}
-        assert service.post("/retrieve", json=asked).json()["hits"], where
+    for property_ in introduction["properties"]:
+        operator = "$contains" if property_["kind"] == "list" else "$eq"
+        where = {property_["field"]: {operator: property_["values"][0]}}
+        payload = {"query": "Ann", "where": where}
+        assert service.post("/retrieve", json=payload).json()["hits"], where
 
 
 def test_the_examples_of_the_description_can_be_asked(service: httpx.Client) -> None:
@@ -207,12 +207,12 @@ def test_each_key_sees_its_view_and_nothing_else(
             return client.get(route, headers={"Authorization": f"Bearer {key}"})
 
         def ids(key: str, **more: str) -> list[str]:
-            found = client.post(
+            response = client.post(
                 "/retrieve",
                 json=ASKED | more,
                 headers={"Authorization": f"Bearer {key}"},
             )
-            return [hit["id"] for hit in found.json()["hits"]]
+            return [hit["id"] for hit in response.json()["hits"]]
 
         for wrong in (
             {},
@@ -366,25 +366,25 @@ def _put(graph: Path, *names: str) -> None:
 
 @pytest.mark.parametrize("graph", ["documents", "people.lbug"])
 def test_a_graph_is_replaced_while_it_serves(tmp_path: Path, graph: str) -> None:
-    where, asked = tmp_path / graph, {"query": "Who is Eve Ames?", "k": 1}
+    where, request = tmp_path / graph, {"query": "Who is Eve Ames?", "k": 1}
     _put(where, "Ann Ames", "Bo")
     with (
         command("--graph", where) as (process, client),
-        ThreadPoolExecutor(1) as others,
+        ThreadPoolExecutor(1) as executor,
     ):
 
         def name() -> str:
-            return str(client.post("/retrieve", json=asked).json()["hits"][0]["name"])
+            return str(client.post("/retrieve", json=request).json()["hits"][0]["name"])
 
         ended = threading.Event()
 
         def asking() -> set[int]:
-            seen = set()
+            statuses = set()
             while not ended.is_set():
-                seen.add(client.post("/retrieve", json=asked).status_code)
-            return seen
+                statuses.add(client.post("/retrieve", json=request).status_code)
+            return statuses
 
-        seen = others.submit(asking)
+        future = executor.submit(asking)
         _put(where, "Ann Ames", "Bo", "Eve Ames")
         assert name() == "Ann Ames"
         process.send_signal(signal.SIGHUP)
@@ -399,4 +399,4 @@ def test_a_graph_is_replaced_while_it_serves(tmp_path: Path, graph: str) -> None
         )
         assert name() == "Eve Ames"
         ended.set()
-        assert seen.result() == {200}
+        assert future.result() == {200}

@@ -35,9 +35,9 @@ class Business:
         return [node for block in self.graph.nodes(labels=[label]) for node in block]
 
     def pairs(self, relation: str) -> list[tuple[Node, Node]]:
-        known = {node.id: node for block in self.graph.nodes() for node in block}
+        nodes_by_id = {node.id: node for block in self.graph.nodes() for node in block}
         edges = [edge for block in self.graph.edges([relation]) for edge in block]
-        return [(known[edge.source], known[edge.target]) for edge in edges]
+        return [(nodes_by_id[edge.source], nodes_by_id[edge.target]) for edge in edges]
 
     def prices(self, supplier: str) -> list[float]:
         pairs = self.pairs("SUPPLIES")
@@ -142,16 +142,16 @@ def test_a_question_for_a_number_is_answered_by_it(
 ) -> None:
     query, expected = QUESTIONS[question]
     with OpenAIServer([plan(query)]) as server:
-        found = spark_of(store, server, on_failure="raise").retrieve(question, 10)
-    rows = [tuple(row.values()) for row in found.rows]
+        retrieval = spark_of(store, server, on_failure="raise").retrieve(question, 10)
+    rows = [tuple(row.values()) for row in retrieval.rows]
     assert rounded(rows) == rounded(expected(business))
-    assert found.hits[0].is_row
-    assert tuple(found.hits[0].node.properties.values()) == rows[0]
+    assert retrieval.hits[0].is_row
+    assert tuple(retrieval.hits[0].node.properties.values()) == rows[0]
 
 
 def rounded(rows: Rows) -> Rows:
     """Rows in one order, of which the last digits of floats do not count."""
     return sorted(
-        tuple(round(one, 9) if isinstance(one, float) else one for one in row)
+        tuple(round(value, 9) if isinstance(value, float) else value for value in row)
         for row in rows
     )

@@ -93,9 +93,9 @@ QUERY = "MATCH (p:Paper)\nRETURN p"
     ],
 )
 def test_the_query_is_found_and_the_chatter_is_not_run(reply: str) -> None:
-    found, problem = read_plan(reply, 4)
-    assert found is not None, problem
-    assert [step.cypher for step in found.steps] == [QUERY]
+    spark_plan, problem = read_plan(reply, 4)
+    assert spark_plan is not None, problem
+    assert [step.cypher for step in spark_plan.steps] == [QUERY]
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_what_is_no_plan_is_said(reply: str) -> None:
 
 def test_paragraphs_of_a_query_belong_to_it_and_steps_are_bounded() -> None:
     query = "MATCH (p:Paper)\n\nWHERE p.name = 'a; b'\n\nRETURN p"
-    found, _ = read_plan(f"{query}\n\nNote that it is slow.", 4)
-    assert found is not None
-    assert found.steps[0].cypher == query.replace("\n\n", "\n")
-    found, _ = read_plan(plan(*[QUERY] * 9), 4)
-    assert found is not None
-    assert len(found.steps) == 4
+    spark_plan, _ = read_plan(f"{query}\n\nNote that it is slow.", 4)
+    assert spark_plan is not None
+    assert spark_plan.steps[0].cypher == query.replace("\n\n", "\n")
+    spark_plan, _ = read_plan(plan(*[QUERY] * 9), 4)
+    assert spark_plan is not None
+    assert len(spark_plan.steps) == 4
 
 
 BY_ADA = "MATCH (a:Author)-[:WROTE]->(p:Paper) WHERE a.name = 'Ada Ames' RETURN p"
@@ -140,27 +140,29 @@ def ask(
 
 
 def test_a_plan_finds_the_answer_and_says_how(store: CypherStore) -> None:
-    found = ask(store, plan(f"{BY_ADA} ORDER BY p.year DESC"))
-    assert found.ids == ["p6", "p3", "p0"]
-    [why] = found.hits[0].evidence
+    retrieval = ask(store, plan(f"{BY_ADA} ORDER BY p.year DESC"))
+    assert retrieval.ids == ["p6", "p3", "p0"]
+    [why] = retrieval.hits[0].evidence
     assert (why.kind, why.rank, why.properties["row"]) == (
         "query",
         1,
         {"p": "Graph Retrieval 6"},
     )
     assert "ORDER BY p.year DESC" in why.properties["cypher"]
-    assert found.signals.walked_edges
-    assert found.signals.answer_labels == ("Paper",)
-    assert found.signals.plan_valid
-    assert not found.trace.fallbacks
+    assert retrieval.signals.walked_edges
+    assert retrieval.signals.answer_labels == ("Paper",)
+    assert retrieval.signals.plan_valid
+    assert not retrieval.trace.fallbacks
 
 
 def test_a_plan_may_be_a_search_alone(store: CypherStore) -> None:
-    found = ask(store, plan({"text": "folding", "label": "Paper", "k": 2}), fill=False)
-    assert len(found) == 2
-    assert [hit.evidence[0].kind for hit in found] == ["seed", "seed"]
-    assert not found.rows
-    assert {hit.node.label for hit in found} == {"Paper"}
+    retrieval = ask(
+        store, plan({"text": "folding", "label": "Paper", "k": 2}), fill=False
+    )
+    assert len(retrieval) == 2
+    assert [hit.evidence[0].kind for hit in retrieval] == ["seed", "seed"]
+    assert not retrieval.rows
+    assert {hit.node.label for hit in retrieval} == {"Paper"}
 
 
 def test_a_search_comes_first_and_its_ids_narrow_a_query(store: CypherStore) -> None:
@@ -175,14 +177,14 @@ def test_a_search_comes_first_and_its_ids_narrow_a_query(store: CypherStore) -> 
         f"MATCH (p:Paper)-[:ABOUT]->(n:Field) WHERE {of_step} IN $step1 AND p.year <"
         " 2014 RETURN p ORDER BY p.year"
     )
-    found = ask(
+    retrieval = ask(
         store,
         plan({"text": "folding of proteins", "label": "Field", "k": 1}, query),
         k=2,
     )
-    assert found.ids[:1] == ["p2"]
-    assert found.hits[0].evidence[0].properties["parameters"] == {"step1": ["f2"]}
-    assert [stage.name for stage in found.trace.stages][:4] == [
+    assert retrieval.ids[:1] == ["p2"]
+    assert retrieval.hits[0].evidence[0].properties["parameters"] == {"step1": ["f2"]}
+    assert [stage.name for stage in retrieval.trace.stages][:4] == [
         "plan",
         "check",
         "step 1",
@@ -193,10 +195,10 @@ def test_a_search_comes_first_and_its_ids_narrow_a_query(store: CypherStore) -> 
 def test_without_an_order_relevance_ranks_and_the_fallback_fills_with_the_same_label(
     store: CypherStore,
 ) -> None:
-    found = ask(
+    retrieval = ask(
         store, plan("MATCH (p:Paper) RETURN p"), question="speech synthesis 4", k=1
     )
-    assert found.ids == ["p4"]
+    assert retrieval.ids == ["p4"]
     filled = ask(
         store,
         plan("MATCH (p:Paper {name: 'Graph Retrieval 0'}) RETURN p"),
@@ -332,16 +334,16 @@ def test_queries_are_mended_and_nodes_are_read_from_what_they_return(
 def test_rows_without_nodes_are_the_first_hits(
     store: CypherStore, query: str, rows: list[dict[str, Any]], nodes: list[str]
 ) -> None:
-    found = ask(store, plan(query), question="speech", k=5, on_failure="raise")
+    retrieval = ask(store, plan(query), question="speech", k=5, on_failure="raise")
     n = len(rows)
-    assert found.rows == found.to_dict()["rows"] == rows
-    assert [dict(hit.node.properties) for hit in found if hit.is_row] == rows
-    assert found.ids[n : n + len(nodes)] == nodes
-    assert [hit.node.label for hit in found.hits[:n]] == ["Row"] * n
-    first = found.hits[0]
+    assert retrieval.rows == retrieval.to_dict()["rows"] == rows
+    assert [dict(hit.node.properties) for hit in retrieval if hit.is_row] == rows
+    assert retrieval.ids[n : n + len(nodes)] == nodes
+    assert [hit.node.label for hit in retrieval.hits[:n]] == ["Row"] * n
+    first = retrieval.hits[0]
     assert all(f"{column}: " in first.node.text for column in rows[0])
     assert query in first.evidence[0].properties["cypher"]
-    assert len(found) == 5
+    assert len(retrieval) == 5
 
 
 def test_rows_stay_in_front_of_what_is_expanded_reranked_and_fused(
@@ -359,10 +361,10 @@ def test_rows_stay_in_front_of_what_is_expanded_reranked_and_fused(
             Fuse([text, spark]),
             Fallback(spark, text),
         ):
-            found = retriever.retrieve("speech", 4)
-            assert [hit.node.text for hit in found][:1] == ["n: 9"]
-            assert found.rows == [{"n": 9}]
-            assert len(found) == 4
+            retrieval = retriever.retrieve("speech", 4)
+            assert [hit.node.text for hit in retrieval][:1] == ["n: 9"]
+            assert retrieval.rows == [{"n": 9}]
+            assert len(retrieval) == 4
         filtered = spark.retrieve("speech", 4, {"label": "Paper"})
     assert not filtered.rows
     assert {hit.node.label for hit in filtered} == {"Paper"}
@@ -415,7 +417,7 @@ def test_a_query_that_finds_nothing_is_loosened_and_says_so(
 ) -> None:
     answer = ask(films, plan(query), question="?", fill=False, on_failure="raise")
     assert (answer.rows or answer.ids) == found
-    [step] = [one for one in answer.trace.stages if one.name == "step 1"]
+    [step] = [stage for stage in answer.trace.stages if stage.name == "step 1"]
     assert step.details["outcome"].startswith("The query found nothing as written; ")
     assert step.details["loosened"]
     assert how in step.details["outcome"]
@@ -437,13 +439,13 @@ def test_a_doubt_is_told_of_what_is_expanded_too(films: CypherStore) -> None:
     query = "MATCH (f:Film) WHERE f.name = 'Dawn' AND f.genre = 'Opera' RETURN f"
     with OpenAIServer([plan(query)]) as server:
         spark, index = spark_of(films, server), BM25Index.of_store(films)
-        found = Expand(spark, films, index, policy="auto").retrieve("Dawn", 3)
-    assert found.ids[0] == "f0"
-    assert found.signals.doubts == (
+        retrieval = Expand(spark, films, index, policy="auto").retrieve("Dawn", 3)
+    assert retrieval.ids[0] == "f0"
+    assert retrieval.signals.doubts == (
         "nothing satisfies f.genre = 'Opera' too: it was left out",
     )
-    assert found.signals.confidence is not None
-    assert found.signals.confidence < 0.5
+    assert retrieval.signals.confidence is not None
+    assert retrieval.signals.confidence < 0.5
 
 
 @pytest.mark.parametrize(
@@ -462,7 +464,7 @@ def test_numbers_names_and_sums_are_never_loosened(
     assert not [
         hit for hit in answer if not hit.is_row and hit.evidence[0].kind == "query"
     ]
-    [step] = [one for one in answer.trace.stages if one.name == "step 1"]
+    [step] = [stage for stage in answer.trace.stages if stage.name == "step 1"]
     assert "loosened" not in step.details
     assert step.details["outcome"].startswith("The query ran as written and found ")
 
@@ -484,7 +486,7 @@ def test_the_trace_says_in_a_sentence_what_happened_to_each_query(
     films: CypherStore, query: str, outcome: str
 ) -> None:
     answer = ask(films, plan(query), question="?")
-    [step] = [one for one in answer.trace.stages if one.name == "step 1"]
+    [step] = [stage for stage in answer.trace.stages if stage.name == "step 1"]
     assert step.details["outcome"].startswith(outcome)
     assert step.details["outcome"].endswith(".")
 
@@ -512,10 +514,10 @@ def test_the_trace_says_in_a_sentence_what_happened_to_each_query(
 def test_what_fails_ends_in_the_fallback_and_the_trace_says_why(
     store: CypherStore, reply: Any, reason: str
 ) -> None:
-    found = ask(store, reply, question="speech synthesis 4")
-    assert found.ids[0] == "p4"
-    assert len(found) == 3
-    [fallback] = found.trace.fallbacks
+    retrieval = ask(store, reply, question="speech synthesis 4")
+    assert retrieval.ids[0] == "p4"
+    assert len(retrieval) == 3
+    [fallback] = retrieval.trace.fallbacks
     assert reason in fallback.details["error"]
     with pytest.raises(RetrievalFailed, match="spark failed"):
         ask(store, reply, on_failure="raise")
@@ -529,13 +531,13 @@ def test_labels_that_are_words_of_cypher_are_found(tmp_path: Any) -> None:
             [Node("o", ("Order",), "42"), Node("t", ("Table",), "Oak")],
             [Edge("o", "Group", "t")],
         )
-        found = ask(
+        retrieval = ask(
             store,
             plan("MATCH (o:Order)-[:Group]->(t:Table) WHERE o.name = '42' RETURN t"),
             k=1,
             on_failure="raise",
         )
-    assert found.ids == ["t"]
+    assert retrieval.ids == ["t"]
 
 
 def test_a_query_that_never_ends_is_stopped(store: CypherStore) -> None:
@@ -544,30 +546,30 @@ def test_a_query_that_never_ends_is_stopped(store: CypherStore) -> None:
         f"MATCH {', '.join(f'({n})' for n in names)} RETURN"
         f" max({' + '.join(f'{n}.name' for n in names)}) AS n"
     )
-    found = ask(store, plan(slow), timeout=1.0)
-    assert len(found) == 3
-    assert "took longer than" in found.trace.fallbacks[0].details["error"]
+    retrieval = ask(store, plan(slow), timeout=1.0)
+    assert len(retrieval) == 3
+    assert "took longer than" in retrieval.trace.fallbacks[0].details["error"]
 
 
 def test_rows_are_capped_and_the_best_kept(store: CypherStore) -> None:
-    found = ask(
+    retrieval = ask(
         store,
         plan("MATCH (a:Author), (p:Paper) RETURN p, a"),
         max_rows=20,
         question="protein folding 8",
         k=2,
     )
-    steps = [stage for stage in found.trace.stages if stage.name == "step 1"]
+    steps = [stage for stage in retrieval.trace.stages if stage.name == "step 1"]
     assert steps[0].details["rows"] == 20
-    assert len(found) == 2
+    assert len(retrieval) == 2
 
 
 def test_one_more_call_is_made_only_where_it_is_allowed(ladybug: CypherStore) -> None:
     script = [plan("MATCH (p:Planet) RETURN p"), plan(BY_ADA)]
     with OpenAIServer(script) as server:
-        found = spark_of(ladybug, server).retrieve("papers by Ada Ames", 3)
+        retrieval = spark_of(ladybug, server).retrieve("papers by Ada Ames", 3)
         asked = server.requests
-    assert set(found.ids) == {"p0", "p3", "p6"}
+    assert set(retrieval.ids) == {"p0", "p3", "p6"}
     assert "no label 'Planet'" in asked[1].messages[-1]["content"]
     with OpenAIServer(script) as server:
         spark_of(ladybug, server, repair_calls=0).retrieve("papers by Ada Ames", 3)
@@ -577,11 +579,11 @@ def test_one_more_call_is_made_only_where_it_is_allowed(ladybug: CypherStore) ->
 def test_async_and_where(ladybug: CypherStore) -> None:
     with OpenAIServer(default=plan(BY_ADA)) as server:
         spark = spark_of(ladybug, server)
-        found = asyncio.run(
+        retrieval = asyncio.run(
             spark.aretrieve("papers by Ada Ames", 2, {"year": {"$gte": 2013}})
         )
-    assert {hit.node.properties["year"] >= 2013 for hit in found} == {True}
-    assert set(found.ids) == {"p3", "p6"}
+    assert {hit.node.properties["year"] >= 2013 for hit in retrieval} == {True}
+    assert set(retrieval.ids) == {"p3", "p6"}
 
 
 def test_the_prompt_is_bounded_and_shows_no_values_unless_allowed(
@@ -676,18 +678,20 @@ def test_expansion_follows_a_plan_by_policy(
     with OpenAIServer(default=plan(f"{BY_ADA} ORDER BY p.year")) as server:
         spark = spark_of(ladybug, server)
         expand = Expand(spark, ladybug, ladybug_index, policy=policy)
-        found = expand.retrieve("papers by Ada Ames", 6)
+        retrieval = expand.retrieve("papers by Ada Ames", 6)
         assert len(server.requests) == 1
         filtered = expand.retrieve("papers by Ada Ames", 2, {"year": {"$gt": 2012}})
         assert len(server.requests) == 2
         full = Expand(spark, ladybug, ladybug_index, policy="auto").retrieve(
             "papers by Ada Ames", 3
         )
-    assert len(found) == 6
-    assert any(e.kind == "neighbor" for hit in found for e in hit.evidence) is expanded
-    assert {"p0", "p3", "p6"} <= set(found.ids)
+    assert len(retrieval) == 6
+    assert (
+        any(e.kind == "neighbor" for hit in retrieval for e in hit.evidence) is expanded
+    )
+    assert {"p0", "p3", "p6"} <= set(retrieval.ids)
     if policy != "+edge":
-        assert found.ids[:3] == ["p0", "p3", "p6"]
+        assert retrieval.ids[:3] == ["p0", "p3", "p6"]
     assert [hit.node.properties["year"] > 2012 for hit in filtered] == [True, True]
     assert full.ids == ["p0", "p3", "p6"]
     assert any("skipped" in stage.details for stage in full.trace.stages)
@@ -701,9 +705,9 @@ def test_what_a_query_without_relations_found_stays_in_front(
     with OpenAIServer(default=recent) as server:
         spark = spark_of(ladybug, server)
         expand = Expand(spark, ladybug, BM25Index.of_store(ladybug), policy=policy)
-        found = expand.retrieve("speech synthesis by Bo Björk", 6)
-    assert (found.ids[:4] == ["p8", "p7", "p6", "p5"]) is kept
-    assert len(found) == 6
+        retrieval = expand.retrieve("speech synthesis by Bo Björk", 6)
+    assert (retrieval.ids[:4] == ["p8", "p7", "p6", "p5"]) is kept
+    assert len(retrieval) == 6
 
 
 def test_neighbours_of_the_answers_label_come_first() -> None:
@@ -725,7 +729,7 @@ def test_neighbours_of_the_answers_label_come_first() -> None:
 
     seeds = Selects()
     for seeds.labels, first in ((("Film",), "y"), (("Person",), "x")):
-        found = Expand(seeds, store, BM25Index.of_store(store)).retrieve(
+        retrieval = Expand(seeds, store, BM25Index.of_store(store)).retrieve(
             "who is other", 3
         )
-        assert next(i for i in found.ids if i != "s") == first
+        assert next(i for i in retrieval.ids if i != "s") == first

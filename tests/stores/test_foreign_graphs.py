@@ -90,12 +90,12 @@ def opened(request: pytest.FixtureRequest, neo4j_driver: neo4j.Driver) -> Opened
         def emit(self, record: logging.LogRecord) -> None:
             logged.append(record.getMessage())
 
-    logger, kept = logging.getLogger("graphret.stores.neo4j.naming"), Kept()
-    logger.addHandler(kept)
+    logger, log_handler = logging.getLogger("graphret.stores.neo4j.naming"), Kept()
+    logger.addHandler(log_handler)
     logger.setLevel(logging.INFO)
     store = Neo4jStore.from_driver(neo4j_driver)
     index = Neo4jTextIndex.create(store)
-    logger.removeHandler(kept)
+    logger.removeHandler(log_handler)
     return Opened(store, index, questions, logged)
 
 
@@ -114,10 +114,10 @@ def _first_five(retriever: Retriever, question: str) -> list[tuple[str, str]]:
 
 def test_ten_questions_have_their_answer_in_the_first_five(opened: Opened) -> None:
     grasp = Grasp(None, opened.store, opened.index)
-    for asked in opened.questions:
-        found = dict(_first_five(grasp, asked.question))
-        assert asked.name in found, (asked, [*found])
-        assert asked.read in found[asked.name], (asked, found[asked.name])
+    for case in opened.questions:
+        texts_by_name = dict(_first_five(grasp, case.question))
+        assert case.name in texts_by_name, (case, [*texts_by_name])
+        assert case.read in texts_by_name[case.name], (case, texts_by_name[case.name])
 
 
 def test_names_are_chosen_by_label_and_logged_once(opened: Opened) -> None:
@@ -131,7 +131,7 @@ def test_names_are_chosen_by_label_and_logged_once(opened: Opened) -> None:
 
 
 def test_a_property_of_what_is_named_is_answered_by_that_node(opened: Opened) -> None:
-    asked = opened.questions[0]
+    case = opened.questions[0]
     explorer = lang.ArkRetriever(
         lang.ScriptedExplorer(), opened.store, opened.index, n_agents=1, k=1
     )
@@ -141,7 +141,7 @@ def test_a_property_of_what_is_named_is_answered_by_that_node(opened: Opened) ->
         GraphRAFT(opened.store, opened.index),
         ark,
     ):
-        assert method.retrieve(asked.question, k=3).hits[0].node.name == asked.name
+        assert method.retrieve(case.question, k=3).hits[0].node.name == case.name
 
 
 def test_expansion_of_what_another_retriever_found_over_a_store(
@@ -153,82 +153,84 @@ def test_expansion_of_what_another_retriever_found_over_a_store(
         edge.target if edge.source == seed.id else edge.source
         for edge in opened.store.neighbors([seed.id])
     }
-    given = TextNode(id_=seed.id, text="what a vector store holds of it")
+    seed_node = TextNode(id_=seed.id, text="what a vector store holds of it")
     nodes = llama.SageExpansion(
         opened.store, opened.index, top_n=4, fill=False
-    ).postprocess_nodes([NodeWithScore(node=given, score=0.5)], query_str=question)
+    ).postprocess_nodes([NodeWithScore(node=seed_node, score=0.5)], query_str=question)
     documents = lang.SageExpansion(
         opened.store, opened.index, k=4, fill=False
     ).compress_documents([Document("what a store holds", id=seed.id)], question)
     for ids in ([one.node_id for one in nodes], [one.id for one in documents]):
         assert ids[0] == seed.id
         assert around.intersection(ids)
-    assert nodes[0].node.hash == given.hash
+    assert nodes[0].node.hash == seed_node.hash
     assert documents[0].page_content == "what a store holds"
     assert "\n" in documents[1].page_content  # more than the name
 
 
 def test_a_query_shown_as_evidence_runs_when_it_is_pasted(opened: Opened) -> None:
-    asked = opened.questions[6]
+    case = opened.questions[6]
     hit = next(
         hit
-        for hit in GraphRAFT(opened.store, opened.index).retrieve(asked.question, k=5)
-        if hit.node.name == asked.name
+        for hit in GraphRAFT(opened.store, opened.index).retrieve(case.question, k=5)
+        if hit.node.name == case.name
     )
-    cypher = next(one for one in hit.evidence if one.kind == "query").properties
-    assert asked.name in [name for (name,) in opened.store.query(cypher["cypher"]).rows]
+    cypher = next(
+        evidence for evidence in hit.evidence if evidence.kind == "query"
+    ).properties
+    assert case.name in [name for (name,) in opened.store.query(cypher["cypher"]).rows]
 
 
 def test_evidence_speaks_of_names(opened: Opened) -> None:
-    found = Expand(None, opened.store, opened.index).retrieve(
+    retrieval = Expand(None, opened.store, opened.index).retrieve(
         opened.questions[0].question, k=5
     )
-    words = " ".join(str(one) for hit in found for one in hit.evidence)
+    words = " ".join(str(evidence) for hit in retrieval for evidence in hit.evidence)
     assert opened.questions[0].name in words
-    assert not [hit.id for hit in found if hit.id in words]
+    assert not [hit.id for hit in retrieval if hit.id in words]
 
 
 def test_what_only_fills_a_place_is_marked_and_can_be_left_out(opened: Opened) -> None:
-    asked = opened.questions[3]
+    case = opened.questions[3]
     chain: Any = lang.GraspRetriever(None, opened.store, opened.index, k=20)
-    marked = chain.invoke(asked.question)
+    marked = chain.invoke(case.question)
     real = [one.id for one in marked if not one.metadata["graphret"].get("fill")]
     assert 0 < len(real) < len(marked) == 20
     without = lang.GraspRetriever(None, opened.store, opened.index, k=20, fill=False)
-    assert [one.id for one in without.invoke(asked.question)] == real
+    assert [one.id for one in without.invoke(case.question)] == real
     nodes = llama.GraspRetriever(
         None, opened.store, opened.index, k=20, fill=False
-    ).retrieve(asked.question)
+    ).retrieve(case.question)
     assert [one.node_id for one in nodes] == real
     assert not any(one.fill for one in nodes)  # type: ignore[attr-defined]
 
 
 def test_content_chooses_what_a_model_reads(opened: Opened) -> None:
-    asked = opened.questions[0]
+    case = opened.questions[0]
     core = Expand(None, opened.store, opened.index)
     chosen = NodeText.names()
     tool = create_retriever_tool(
         lang.as_langchain_retriever(core, k=1, content=chosen), "graph", "A graph."
     )
-    assert tool.invoke({"query": asked.question}) == asked.name
+    assert tool.invoke({"query": case.question}) == case.name
     (node,) = llama.as_llama_index_retriever(
         core, k=1, content=lambda node: f"<{node.name}>"
-    ).retrieve(asked.question)
-    assert node.text == f"<{asked.name}>"
-    assert llama.from_llama_node(node.node).name == asked.name
+    ).retrieve(case.question)
+    assert node.text == f"<{case.name}>"
+    assert llama.from_llama_node(node.node).name == case.name
 
 
 def test_names_can_be_told(opened: Opened) -> None:
     driver = opened.store.driver
     films = opened.questions is MOVIES
     label, key = ("Movie", "tagline") if films else ("Customer", "contactName")
-    for told in ({label: key}, {label: [key]}, [key, "name"]):
-        store = Neo4jStore.from_driver(driver, name_property=told)
+    for name_property in ({label: key}, {label: [key]}, [key, "name"]):
+        store = Neo4jStore.from_driver(driver, name_property=name_property)
         names = {node.name for node in all_nodes(store, labels=[label])}
         expected = store.query(f"MATCH (n:{label}) RETURN n.{key}").rows
         assert names == {name for (name,) in expected}
-        others = all_nodes(store, where={"label": {"$ne": label}})
-        assert all(node.name for node in others)  # chosen for these
+        other_nodes = all_nodes(store, where={"label": {"$ne": label}})
+        assert all(node.name for node in other_nodes)  # chosen for these
     for wrong in ("nmae", {label: "nmae"}):
         store = Neo4jStore.from_driver(driver, name_property=wrong)
         with pytest.raises(InvalidInput, match=rf"name_property: .*{key}"):

@@ -34,9 +34,9 @@ def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     rows = Session.rows
 
     def counting(self: Session, *arguments: Any) -> list[list[Any]]:
-        found = rows(self, *arguments)
-        counts.append(len(found))
-        return found
+        result_rows = rows(self, *arguments)
+        counts.append(len(result_rows))
+        return result_rows
 
     monkeypatch.setattr(Session, "rows", counting)
     return counts
@@ -65,8 +65,8 @@ def test_of_a_hub_no_more_is_read_than_a_limit_needs(
         for least, most_read in ((5, 21), (30, 81), (297, 301)):
             rows_read.clear()
             where = {"at.x": {"$gte": least}}
-            found = store.neighbors(["hub"], where=where, limit=2)
-            assert found == edges[least : least + 2]
+            neighbors = store.neighbors(["hub"], where=where, limit=2)
+            assert neighbors == edges[least : least + 2]
             assert max(rows_read) <= most_read
         assert store.neighbors(["hub"], where={"at.x": -1}, limit=2) == []
         assert len(store.neighbors(["hub"], where={"at.x": {"$lt": 50}})) == 50
@@ -100,8 +100,8 @@ def test_of_hubs_no_more_is_read_than_the_limit(rows_read: list[int]) -> None:
         for ids in (hubs[:1], hubs, [*hubs, "n0005"]):
             for limit in (3, 40):
                 rows_read.clear()
-                found = store.neighbors(ids, direction="out", limit=limit)
-                assert found == expected_neighbors(
+                neighbors = store.neighbors(ids, direction="out", limit=limit)
+                assert neighbors == expected_neighbors(
                     nodes, edges, ids, direction="out", limit=limit
                 )
                 assert max(rows_read) <= max(limit, 10)
@@ -110,9 +110,9 @@ def test_of_hubs_no_more_is_read_than_the_limit(rows_read: list[int]) -> None:
             {"where": {"x": {"$lt": 900}}},
             {"direction": "in"},
         ):
-            given: dict[str, Any] = {"limit": 7, **options}
-            assert store.neighbors([*hubs, "n0005"], **given) == expected_neighbors(
-                nodes, edges, [*hubs, "n0005"], **given
+            limited: dict[str, Any] = {"limit": 7, **options}
+            assert store.neighbors([*hubs, "n0005"], **limited) == expected_neighbors(
+                nodes, edges, [*hubs, "n0005"], **limited
             )
 
 
@@ -257,19 +257,22 @@ def store() -> Iterator[LadybugStore]:
 def test_counts_are_exact_and_properties_are_sampled(
     store: LadybugStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = store.schema()
-    assert not whole.sampled
+    full_schema = store.schema()
+    assert not full_schema.sampled
     monkeypatch.setattr(module, "SAMPLE", 20)
     schema = store.schema()
     assert schema == store.schema()
     check_schema(schema, NODES, EDGES)
-    assert (schema.labels, schema.relations) == (whole.labels, whole.relations)
+    assert (schema.labels, schema.relations) == (
+        full_schema.labels,
+        full_schema.relations,
+    )
     assert schema.sampled_properties == {"Person", "Film", "Actor", "Tag"}
     assert schema.sampled_relation_properties == {"KNOWS", "LIKES", "MADE"}
     age = schema.properties["Person"]["age"]
     assert (age.type, age.coverage) == (
         "INTEGER",
-        pytest.approx(whole.properties["Person"]["age"].coverage, abs=0.3),
+        pytest.approx(full_schema.properties["Person"]["age"].coverage, abs=0.3),
     )
     (error,) = check(
         "MATCH (f:Tag)-[:ONCE]->(p:Odd) RETURN p LIMIT 1", schema, dialect="ladybug"
@@ -285,9 +288,12 @@ def test_the_schema_of_a_view_shows_nothing_else(store: LadybugStore) -> None:
     }
     schema = store.view({"age": {"$lt": 25}, "label": {"$ne": "Actor"}}).schema()
     assert schema.labels == Counter(label.values())
-    there = (edge for edge in EDGES if {edge.source, edge.target} <= label.keys())
+    visible_edges = (
+        edge for edge in EDGES if {edge.source, edge.target} <= label.keys()
+    )
     assert schema.relations == Counter(
-        (label[edge.source], edge.relation, label[edge.target]) for edge in there
+        (label[edge.source], edge.relation, label[edge.target])
+        for edge in visible_edges
     )
     assert "ONCE" not in schema.relation_names
 
@@ -304,12 +310,12 @@ def test_columns_that_every_table_has_are_known_though_nothing_is_in_them() -> N
             (1.0, None, "", "", ["A"])
         ]
         for wrong in ("r.name", "a.weight", "r.weigth", "b.brand"):
-            found = check(
+            findings = check(
                 f"MATCH (a:A)-[r:`R r`]->(b:`B b`) RETURN {wrong}",
                 schema,
                 dialect="ladybug",
             ).errors
-            assert [one.kind for one in found] in (
+            assert [finding.kind for finding in findings] in (
                 [codes.UNKNOWN_PROPERTY],
                 [codes.MISPLACED_PROPERTY],
             ), wrong

@@ -38,27 +38,31 @@ def test_the_best_query_has_the_most_hits_then_the_fewest_results(
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "queries.jsonl"
-    named: list[str] = []
+    asked_questions: list[str] = []
 
     def entities(question: str) -> list:  # type: ignore[type-arg]
-        named.append(question)
+        asked_questions.append(question)
         return mentioned_entities(PLANNER, question)
 
     assert synthesize(FINDER, entities, QUESTIONS[:2], out) == SynthesisReport(
         2, 2, 2, 2
     )
-    whole = synthesize(FINDER, entities, QUESTIONS, out)
-    assert (whole.questions, whole.answerable, whole.kept) == (4, 2, 2)
-    assert len(named) == 4  # none twice
+    report = synthesize(FINDER, entities, QUESTIONS, out)
+    assert (report.questions, report.answerable, report.kept) == (4, 2, 2)
+    assert len(asked_questions) == 4  # none twice
     text = out.read_text()
     out.write_text("".join(text.splitlines(keepends=True)[:3]))
-    assert synthesize(FINDER, entities, QUESTIONS, out) == whole
+    assert synthesize(FINDER, entities, QUESTIONS, out) == report
     assert out.read_text() == text
-    assert [one["question"] for one in read_queries(out)] == [
-        one.text for one in QUESTIONS[:2]
+    assert [record["question"] for record in read_queries(out)] == [
+        record.text for record in QUESTIONS[:2]
     ]
-    first, *others = map(json.loads, text.splitlines())
-    assert [one["best"] is not None for one in others] == [True, False, False]
+    first, *other_records = map(json.loads, text.splitlines())
+    assert [record["best"] is not None for record in other_records] == [
+        True,
+        False,
+        False,
+    ]
     assert (
         first["best"]
         == 'MATCH (a1:Movie {name: "Zero Dark Thirty"})-[:directed_by]-(T:Director)'
@@ -93,8 +97,8 @@ def test_queries_are_made_and_asked_on_the_command_line(tmp_path: Path) -> None:
         )
     )
     options = ("--graph", graph, "--qa", qa, "--out", out, "--aliases", ALIASES)
-    made = graphret("train", "queries", *options, "--json")
-    assert (made.json["questions"], made.json["answerable"]) == (4, 2), made.err
+    ran = graphret("train", "queries", *options, "--json")
+    assert (ran.json["questions"], ran.json["answerable"]) == (4, 2), ran.err
     assert (
         "2 of 4 questions"
         in graphret("train", "queries", *options, "--target", "Movie").out
@@ -115,9 +119,11 @@ def test_queries_are_made_and_asked_on_the_command_line(tmp_path: Path) -> None:
     )
     saved_tiny_model(writer)
     for options, name in (((), "paths"), (("--writer", writer), writer.name)):
-        asked = graphret(*asks, *options)
-        assert asked.json["hits"][0]["evidence"][0]["kind"] == "query", asked.err
-        assert name in [stage.get("writer") for stage in asked.json["trace"]["stages"]]
+        answered = graphret(*asks, *options)
+        assert answered.json["hits"][0]["evidence"][0]["kind"] == "query", answered.err
+        assert name in [
+            stage.get("writer") for stage in answered.json["trace"]["stages"]
+        ]
     assert "--hints" in refused(
         2, "query", "q", "--graph", graph, "--method", "graphraft", "--hints", "x"
     )

@@ -64,11 +64,11 @@ def graph(request: Any) -> SageGraph:
 def _hits(
     graph: SageGraph, questions: list[LabelledQuestion], ranking: Any = None
 ) -> float:
-    def found(one: LabelledQuestion) -> bool:
-        nodes = set().union(*graph.state.nodes_of(one.gold).values())
-        return bool(nodes & {*graph.retriever(ranking).retrieve(one.text, 1).ids})
+    def found(question: LabelledQuestion) -> bool:
+        nodes = set().union(*graph.state.nodes_of(question.gold).values())
+        return bool(nodes & {*graph.retriever(ranking).retrieve(question.text, 1).ids})
 
-    return float(np.mean([found(one) for one in questions]))
+    return float(np.mean([found(question) for question in questions]))
 
 
 def test_what_is_learned_holds_for_other_questions_and_is_kept_with_the_graph(
@@ -85,21 +85,24 @@ def test_what_is_learned_holds_for_other_questions_and_is_kept_with_the_graph(
         assert _hits(graph, questions[1::2], "coverage") < 0.5
         graph.save(tmp_path / "g")
         again = SageGraph.load(tmp_path / "g", encoder=graph.encoder)
-        one, other = (
-            each.retriever().retrieve(questions[1].text, 8) for each in (graph, again)
+        retrieval, other = (
+            either_graph.retriever().retrieve(questions[1].text, 8)
+            for either_graph in (graph, again)
         )
-        assert [hit.to_dict() for hit in one] == [hit.to_dict() for hit in other]
+        assert [hit.to_dict() for hit in retrieval] == [hit.to_dict() for hit in other]
         assert again.ranking == trained
         assert again.view({"id": {"$ne": "towns"}}).ranking == trained
         moved = [
-            evidence for evidence in one.hits[0].evidence if evidence.kind == "rank"
+            evidence
+            for evidence in retrieval.hits[0].evidence
+            if evidence.kind == "rank"
         ]
         assert moved[0].retriever == "coverage"
         assert 1 <= len(moved[0].properties) <= 3
         assert set(moved[0].properties) <= set(trained.features)
         assert "moved by" in str(moved[0])
-        assert [hit.score for hit in one] == sorted(
-            (hit.score for hit in one), reverse=True
+        assert [hit.score for hit in retrieval] == sorted(
+            (hit.score for hit in retrieval), reverse=True
         )
     finally:
         graph.ranking = None
@@ -108,33 +111,34 @@ def test_what_is_learned_holds_for_other_questions_and_is_kept_with_the_graph(
 def test_a_benchmark_measures_it_on_the_half_that_it_did_not_see(
     graph: SageGraph,
 ) -> None:
-    asked = [
+    questions = [
         LabelledQuestion(
-            one.text,
-            frozenset().union(*graph.state.nodes_of(one.gold).values()),
+            question.text,
+            frozenset().union(*graph.state.nodes_of(question.gold).values()),
             ("tuned", "held")[i % 2],
         )
-        for i, one in enumerate(_questions("m"))
+        for i, question in enumerate(_questions("m"))
     ]
     run = compare(
-        Dataset("towns", list(graph.nodes), asked),
+        Dataset("towns", list(graph.nodes), questions),
         (1,),
         encoder=None,
         rows=("default",),
         train="tuned",
     )
-    held = run.rows("held")
-    assert held["trained"]["hit@1"] > held["default"]["hit@1"] + 40
+    held_rows = run.rows("held")
+    assert held_rows["trained"]["hit@1"] > held_rows["default"]["hit@1"] + 40
 
 
 def test_nothing_is_kept_that_does_not_gain(graph: SageGraph) -> None:
-    asked = [
+    questions = [
         LabelledQuestion(
-            one.text, frozenset({graph.retriever().retrieve(one.text, 1).ids[0]})
+            question.text,
+            frozenset({graph.retriever().retrieve(question.text, 1).ids[0]}),
         )
-        for one in _questions("m")
+        for question in _questions("m")
     ]
-    trained, metrics = train_ranking(graph, asked)
+    trained, metrics = train_ranking(graph, questions)
     assert trained is None
     assert metrics["tuned"] == metrics["default"]
 
@@ -159,7 +163,8 @@ def test_questions_that_nothing_can_be_learned_of_are_refused(
 def test_the_command_keeps_the_ranking_and_query_uses_it(tmp_path: Path) -> None:
     SageGraph.build(_items(), encoder=None).save(tmp_path / "g")
     lines = [
-        {"question": one.text, "answers": sorted(one.gold)} for one in _questions("m")
+        {"question": question.text, "answers": sorted(question.gold)}
+        for question in _questions("m")
     ]
     (tmp_path / "qa.jsonl").write_text(
         "\n".join(map(json.dumps, lines)), encoding="utf-8"
@@ -168,10 +173,10 @@ def test_the_command_keeps_the_ranking_and_query_uses_it(tmp_path: Path) -> None
     assert graphret(
         "train", "ranking", *options, "--questions", tmp_path / "qa.jsonl"
     ).json["trained"]
-    asked = [lines[3]["question"], *options, "-k", "1"]
-    assert graphret("query", *asked).json["hits"][0]["id"].startswith("m-")
+    arguments = [lines[3]["question"], *options, "-k", "1"]
+    assert graphret("query", *arguments).json["hits"][0]["id"].startswith("m-")
     assert (
-        not graphret("query", *asked, "--ranking", "coverage")
+        not graphret("query", *arguments, "--ranking", "coverage")
         .json["hits"][0]["id"]
         .startswith("m-")
     )

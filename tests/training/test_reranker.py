@@ -58,15 +58,17 @@ def write_pools(path: Path, n: int) -> Path:
 def test_a_pool_has_the_right_answers_and_the_hardest_others(tmp_path: Path) -> None:
     store = read_metaqa(KB).store()
     words = IndexRetriever(BM25Index.of_store(store), store)
-    asked = [
+    questions = [
         LabelledQuestion("Near Dark", frozenset({"Near Dark", "Orson Welles"})),
         LabelledQuestion("Kathryn Bigelow", frozenset({"no such node"})),
     ]
     out = tmp_path / "pools.jsonl"
-    report = collect_pools(words, asked[:1], out, depth=8, negatives=3)
+    report = collect_pools(words, questions[:1], out, depth=8, negatives=3)
     assert report == PoolReport(1, 1, 1)
     first = out.read_text()
-    assert collect_pools(words, asked, out, depth=8, negatives=3) == PoolReport(2, 1, 1)
+    assert collect_pools(words, questions, out, depth=8, negatives=3) == PoolReport(
+        2, 1, 1
+    )
     assert out.read_text().startswith(first)  # it is gone on with
     [near_dark, bigelow] = read_pools(out)
     ranked = [hit.id for hit in words.retrieve("Near Dark", 8)]
@@ -96,7 +98,9 @@ def test_the_loss_is_the_cross_entropy_of_the_right_candidate() -> None:
 
     a, b, cc = map(logit, ("a", "b", "cc"))
     groups = [(a, b, cc), (a, b)]
-    expected = sum(math.log(sum(math.exp(x - a) for x in one)) for one in groups) / 2
+    expected = (
+        sum(math.log(sum(math.exp(x - a) for x in group)) for group in groups) / 2
+    )
     assert objective.loss(model, batch).item() == pytest.approx(expected, rel=1e-4)
 
 
@@ -122,17 +126,19 @@ def test_a_trained_reranker_judges_unseen_questions_better(
     )
     done = train_reranker(data, out, tuning, group=4, test=0.2, judgement=JUDGEMENT)
     assert done.metrics["trained"]["mrr"] > done.metrics["untrained"]["mrr"] + 15
-    asked = CausalReranker(out).judge("asthma", ["lines 7", "asthma 7"])
-    assert asked[1] > asked[0]  # as it was trained: the folder says how
-    said = CausalReranker(out, judgement=Judgement("Other.")).judge("asthma", ["lines"])
-    assert said != CausalReranker(out).judge("asthma", ["lines"])
+    judged = CausalReranker(out).judge("asthma", ["lines 7", "asthma 7"])
+    assert judged[1] > judged[0]  # as it was trained: the folder says how
+    judged_otherwise = CausalReranker(out, judgement=Judgement("Other.")).judge(
+        "asthma", ["lines"]
+    )
+    assert judged_otherwise != CausalReranker(out).judge("asthma", ["lines"])
 
 
 def write_questions(folder: Path) -> Path:
     """Write as many questions as tuning needs."""
     lines = [{"question": "who directed Near Dark", "answers": ["Near Dark"]}] * 10
     path = folder / "ten.jsonl"
-    path.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in lines))
     return path
 
 
@@ -142,11 +148,11 @@ def test_the_commands_make_pools_and_train(base: str, tmp_path: Path) -> None:
         {"question": f"{name} films", "answers": [name]}
         for name in ("Near Dark", "Blue Steel", "Kathryn Bigelow", "Jane Campion")
     ]
-    asked = tmp_path / "qa.jsonl"
-    asked.write_text("".join(f"{json.dumps(one)}\n" for one in qa))
+    questions_path = tmp_path / "qa.jsonl"
+    questions_path.write_text("".join(f"{json.dumps(record)}\n" for record in qa))
     pools, out = tmp_path / "pools.jsonl", tmp_path / "reranker"
     made = graphret(
-        *("train", "pools", "--graph", tmp_path / "films", "--qa", asked),
+        *("train", "pools", "--graph", tmp_path / "films", "--qa", questions_path),
         *("--out", pools, "--method", "words", "--depth", 6, "--key-values", "--json"),
     )
     assert (made.json["questions"], made.json["kept"]) == (4, 4), made.err

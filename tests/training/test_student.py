@@ -76,7 +76,9 @@ def test_a_student_learns_what_an_agent_without_tools_reads_and_writes(
     """
     heard: list[list[Message]] = []
     [learned, *_] = read_conversations(recorded)
-    written = [one.content for one in learned.messages if one.role == "assistant"]
+    written = [
+        message.content for message in learned.messages if message.role == "assistant"
+    ]
 
     class Student:
         name = "student"
@@ -96,8 +98,8 @@ def test_a_student_learns_what_an_agent_without_tools_reads_and_writes(
     assert session.stop == "finished"
     assert list(session.selection) == ["Kathryn Bigelow"]
     last = [*heard[-1], Message.assistant(written[-1])]
-    read = [(one.role, one.content) for one in last]
-    told = [(one.role, one.content) for one in learned.messages]
+    read = [(message.role, message.content) for message in last]
+    told = [(message.role, message.content) for message in learned.messages]
     assert read == told[: len(read)]  # then what the last calls returned
     assert len(told) == len(read) + 1
 
@@ -119,36 +121,36 @@ def test_a_student_that_is_trained_explores_in_the_same_loop(
     tuning = replace(STUDENT_TUNING, model=base, epochs=2, rate=5e-3)
     data = shortened(recorded, tmp_path / "runs.jsonl")
     tuned = train_student(data, tmp_path / "student", tuning)
-    losses = [one["eval_loss"] for one in tuned.curve if "eval_loss" in one]
+    losses = [entry["eval_loss"] for entry in tuned.curve if "eval_loss" in entry]
     assert losses[-1] < losses[0]
     student = CausalChat(tmp_path / "student", max_tokens=4)
     assert isinstance(student, ChatModel)
     settings = replace(APART, n_agents=1, max_steps=1)
-    found = Ark(student, STORE, INDEX, settings=settings).retrieve(ASKED[0], 3)
+    retrieval = Ark(student, STORE, INDEX, settings=settings).retrieve(ASKED[0], 3)
     # what it writes is no call yet: it is filled
-    assert len(found) == 3
-    assert found.trace.stages[0].details["output_tokens"] > 0
+    assert len(retrieval) == 3
+    assert retrieval.trace.stages[0].details["output_tokens"] > 0
 
 
 def test_a_chat_model_in_this_process_says_why_it_cannot_answer(base: str) -> None:
-    asked = [Message.user("asthma")]
+    conversation = [Message.user("asthma")]
     model = CausalChat(base, context=40)
-    reply = model.chat(asked, max_tokens=4)
+    reply = model.chat(conversation, max_tokens=4)
     assert reply.usage.output_tokens <= 4
     assert reply.finish_reason in ("stop", "length")
-    assert model.chat(asked, max_tokens=4) == reply
+    assert model.chat(conversation, max_tokens=4) == reply
     with pytest.raises(ChatError, match="no tools"):
-        model.chat(asked, tools=[Tool("t", "d", {})])
+        model.chat(conversation, tools=[Tool("t", "d", {})])
     with pytest.raises(ChatError, match="of a context of 40"):
         model.chat([Message.user("asthma " * 40)])
     with pytest.raises(ChatError, match="nothing"):
-        CausalChat(Path(base) / "nothing").chat(asked)
+        CausalChat(Path(base) / "nothing").chat(conversation)
 
 
 def test_questions_need_no_answers_and_are_drawn(tmp_path: Path) -> None:
     path = tmp_path / "qa.jsonl"
     lines = [{"question": f"q{i % 5}"} for i in range(10)]
-    path.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in lines))
     assert read_texts(path) == ["q0", "q1", "q2", "q3", "q4"]
     assert read_texts(path, 2, 1) == read_texts(path, 2, 1) != read_texts(path)
     path.write_text('{"question": "q"}\n{"answers": []}\n')
@@ -160,7 +162,9 @@ def test_the_commands_collect_train_and_ask(base: str, tmp_path: Path) -> None:
     films, runs = tmp_path / "films", tmp_path / "runs.jsonl"
     import_graph(KB, str(films))
     qa = tmp_path / "qa.jsonl"
-    qa.write_text("".join(f"{json.dumps({'question': one})}\n" for one in ASKED))
+    qa.write_text(
+        "".join(f"{json.dumps({'question': question})}\n" for question in ASKED)
+    )
     made = graphret(
         *("train", "trajectories", "--graph", films, "--qa", qa, "--out", runs),
         *("--aliases", ALIASES, "--runs", 1, "--json"),

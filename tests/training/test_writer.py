@@ -42,7 +42,7 @@ def records(n: int) -> list[dict[str, Any]]:
 
     def record(i: int) -> dict[str, Any]:
         kinds, treats = ["TREATS", "TARGET"], i % 2 == 0
-        asked = "What treats" if treats else "What targets"
+        question_start = "What treats" if treats else "What targets"
         queries = [
             f'MATCH (x1:Drug {{name: "d{i}"}})-[r1:{kind}]-(x2:Gene) RETURN x2.name AS'
             " name"
@@ -55,7 +55,7 @@ def records(n: int) -> list[dict[str, Any]]:
             "hits": hits,
             "num_results": [2, 1],
         }
-        return {"question": f"{asked} d{i}?", **fields}
+        return {"question": f"{question_start} d{i}?", **fields}
 
     return [record(i) for i in range(n)]
 
@@ -70,7 +70,7 @@ def test_a_writer_is_trained_stopped_resumed_and_ranks(
 ) -> None:
     data, out = write(tmp_path / "data.jsonl", records(40)), tmp_path / "writer"
     tuning = LoRASettings(base, epochs=8, rate=5e-3)
-    whole = train_writer(data, tmp_path / "whole", tuning, test=0.2)
+    uninterrupted = train_writer(data, tmp_path / "whole", tuning, test=0.2)
 
     def stop(stage: str, done: int, total: int) -> None:
         if done > total // 2:
@@ -86,8 +86,8 @@ def test_a_writer_is_trained_stopped_resumed_and_ranks(
     (newest / "trainer_state.json").unlink()  # as where it ended while it wrote that
     tuned = train_writer(data, out, tuning, test=0.2)
     losses = [
-        [one["eval_loss"] for one in each.curve if "eval_loss" in one]
-        for each in (tuned, whole)
+        [one["eval_loss"] for one in run.curve if "eval_loss" in one]
+        for run in (tuned, uninterrupted)
     ]
     assert losses[0] == pytest.approx(
         losses[1], rel=0.02
@@ -95,8 +95,8 @@ def test_a_writer_is_trained_stopped_resumed_and_ranks(
     assert losses[0][-1] < losses[0][0] / 2
     card = (out / "README.md").read_text()
     assert all(
-        said in card
-        for said in ("`data.jsonl`", "| rate | 0.005 |", f"| {losses[0][-1]:.4f} |")
+        part in card
+        for part in ("`data.jsonl`", "| rate | 0.005 |", f"| {losses[0][-1]:.4f} |")
     )
     with pytest.raises(InvalidInput, match="already contains a trained model"):
         train_writer(data, out, tuning)
@@ -143,9 +143,9 @@ def test_the_command_trains_merges_and_measures(base: str, tmp_path: Path) -> No
     assert ran.json["counts"]["trained"] == 5
     assert (out / "model.safetensors").exists()
     assert Writer.load(out).write(["?"], [["(T:a)"]]) == [["(T:a)"]]
-    asked = write(tmp_path / "asked.jsonl", records(4))
+    questions_path = write(tmp_path / "asked.jsonl", records(4))
     rows = graphret(
-        "bench", "graphraft", "--data", asked, "--writer", out, "--json", "-"
+        "bench", "graphraft", "--data", questions_path, "--writer", out, "--json", "-"
     ).json["rows"]
     assert rows["fewest"] == {"top_is_best": 50.0, "hit@1": 50.0, "recall@20": 100.0}
 
@@ -208,7 +208,7 @@ def test_every_turn_of_the_assistant_is_learned_and_nothing_else() -> None:
 def test_out_of_memory_means_half_the_batch(
     base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = WrittenTurns.batch
+    original = WrittenTurns.batch
 
     def small(self: WrittenTurns, rows: Any) -> Any:
         if len(rows) > 2:
@@ -216,7 +216,7 @@ def test_out_of_memory_means_half_the_batch(
                 "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9"
                 " bytes."
             )
-        return made(self, rows)
+        return original(self, rows)
 
     monkeypatch.setattr(WrittenTurns, "batch", small)
     examples = [Example([Message.user("?")], "yes")] * 9

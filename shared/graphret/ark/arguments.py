@@ -189,7 +189,7 @@ def arrow(relation: str, outgoing: bool) -> str:
 
 def read_arrow(text: str) -> tuple[str, bool | None]:
     """The inverse of `arrow`; the direction is `None` if the text does not say it."""
-    match = _ARROW.fullmatch(_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text))
+    match = _ARROW.fullmatch(_ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text))
     if match is None:
         return text, None
     start, left, relation, right, end = match.groups()

@@ -205,9 +205,9 @@ def _incident(graph: Graph, node: str) -> _Incident:
     leaving, entering = edges.leaving(at), edges.entering(at)
     entering = entering[edges.source[entering] != at[0]]  # a loop is there once
     places = np.concatenate([leaving, entering])
-    others = np.concatenate([edges.target[leaving], edges.source[entering]])
+    neighbors = np.concatenate([edges.target[leaving], edges.source[entering]])
     return _Incident(
-        places, others, edges.relation[places], np.arange(len(places)) < len(leaving)
+        places, neighbors, edges.relation[places], np.arange(len(places)) < len(leaving)
     )
 
 

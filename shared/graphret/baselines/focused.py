@@ -122,7 +122,7 @@ class FourStepFocus(Baseline):
             relations=hop.rel,
             direction=(onward if forward else backward)[hop.direction],
         )
-        others = {
+        neighbors = {
             other
             for edge in edges
             for near, other in (
@@ -132,7 +132,7 @@ class FourStepFocus(Baseline):
             if near in bound
         }
         label = hop.to_label if forward else None
-        return set(self._labelled(sorted(others), [label or ""]))
+        return set(self._labelled(sorted(neighbors), [label or ""]))
 
     def _labelled(self, ids: Sequence[str], labels: Sequence[str]) -> list[str]:
         """Return the nodes with one of some labels; all nodes if no label is given."""

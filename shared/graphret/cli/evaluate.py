@@ -214,7 +214,7 @@ def grasp(
 
     with opened_for(context, "grasp") as (retriever, opened), progress() as report:
         assert isinstance(retriever, Grasp)
-        asked = labelled_questions(opened, questions, split, limit, seed)
+        test_questions = labelled_questions(opened, questions, split, limit, seed)
         chosen_on = (
             []
             if validation is None
@@ -222,7 +222,7 @@ def grasp(
         )
         result = bench_grasp(
             retriever,
-            asked,
+            test_questions,
             rerankers={} if stage_three is None else rerankers_of(stage_three),
             validation=chosen_on,
             progress=report,

@@ -1,6 +1,4 @@
-"""Metadata by a model on the command line: what it takes, told before it is asked, and
-its questions as a file of requests.
-"""
+"""Metadata by a model on the command line: costs first, or a file of requests."""
 
 from __future__ import annotations
 
@@ -55,8 +53,9 @@ MetadataPrice = Annotated[
 
 
 def asking_model(extractor: Any, given: Mapping[str, Any]) -> LLMMetadata | None:
-    """Return the extractor that asks a model, with the replies of a batch where there
-    are some; an `InvalidInput` names an option that was given without a model.
+    """Return the extractor that asks a model, with the replies of a batch if given.
+
+    An `InvalidInput` names an option that was given without a model.
     """
     from graphret.corpus.llm_metadata import LLMMetadata
 
@@ -77,9 +76,7 @@ def tell_ahead(
     prices: Prices | None,
     json: bool,
 ) -> None:
-    """Print what asking about nodes would take, and write the questions where a file is
-    given.
-    """
+    """Print what asking about nodes would take, and write the questions if asked to."""
     from graphret.corpus.metadata_batch import (
         BATCHED,
         estimate_metadata,

@@ -1,6 +1,4 @@
-"""``graphret cypher profile``: how a database runs a query, or the queries of a
-question.
-"""
+"""``graphret cypher profile``: how a database runs queries."""
 
 from __future__ import annotations
 

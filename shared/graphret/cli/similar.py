@@ -1,6 +1,4 @@
-"""``graphret similar``: edges between similar nodes of a graph that has relations of
-its own.
-"""
+"""``graphret similar``: edges between similar nodes of a knowledge graph."""
 
 from __future__ import annotations
 

@@ -14,14 +14,14 @@ from graphret.corpus.chunkers import split_sentences
 from graphret.corpus.markdown import running_text
 from graphret.corpus.names import clean_name
 from graphret.executors import LOCAL, Executor, batched
-from graphret.linking.bearers import (
-    Bearer,
-    bearers_of,
-    bearers_parts,
-    with_bearers,
-)
 from graphret.linking.gazetteer import Gazetteer
 from graphret.linking.layered import Layered
+from graphret.linking.name_table import (
+    NamedNode,
+    name_table_parts,
+    saved_name_table,
+    updated_postings,
+)
 from graphret.stopwords import FUNCTION_WORDS
 from graphret.storage import Bundle, Parts
 from graphret.text import Token, alias_list, normalize_name, tokenize
@@ -306,7 +306,7 @@ class CorpusNames:
 
     def __init__(
         self,
-        nodes_by_name: Layered[str, tuple[Bearer, ...]] | None = None,
+        nodes_by_name: Layered[str, tuple[NamedNode, ...]] | None = None,
         gazetteer: Gazetteer | None = None,
     ) -> None:
         self._nodes_by_name = nodes_by_name or Layered({})
@@ -324,7 +324,7 @@ class CorpusNames:
             [(key, (node.id, name)) for node in nodes for key, name in _keys(node)]
             for nodes in (gone, come)
         )
-        nodes_by_name = with_bearers(self._nodes_by_name, removed, added)
+        nodes_by_name = updated_postings(self._nodes_by_name, removed, added)
         gazetteer, differ = copy(self._gazetteer), list[list[str]]()
         for key in dict.fromkeys(key for key, _ in (*removed, *added)):
             before, after = (
@@ -338,12 +338,12 @@ class CorpusNames:
 
     def parts(self) -> Parts:
         """The names as they are saved."""
-        return bearers_parts(self._nodes_by_name)
+        return name_table_parts(self._nodes_by_name)
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> CorpusNames:
         """Open saved names."""
-        nodes_by_name, gazetteer = dict(bearers_of(bundle)), Gazetteer()
+        nodes_by_name, gazetteer = dict(saved_name_table(bundle)), Gazetteer()
         for name in nodes_by_name:
             gazetteer.add_words(name.split())
         return cls(Layered(nodes_by_name), gazetteer)

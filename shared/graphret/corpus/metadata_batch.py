@@ -1,5 +1,7 @@
-"""What metadata by a model takes, told before it is asked, and its questions as a file
-for an endpoint that answers in batches, at half the price (SAGE, appendix B.1).
+"""Metadata by a model: its cost in advance, and its questions as a file of requests.
+
+An endpoint that answers such a file in batches takes half the price (SAGE, appendix
+B.1).
 """
 
 from __future__ import annotations
@@ -85,8 +87,9 @@ def estimate_metadata(
 
 
 def write_batch(path: Path, extractor: LLMMetadata, nodes: Sequence[Node]) -> int:
-    """Write what is left to ask about nodes as requests of OpenAI's batch format, a
-    line each, which vLLM reads too; return how many there are.
+    """Write the open questions about nodes as a file of requests; return their number.
+
+    It has OpenAI's batch format, a line for each request, which vLLM reads too.
 
     Raises
     ------
@@ -118,9 +121,7 @@ def write_batch(path: Path, extractor: LLMMetadata, nodes: Sequence[Node]) -> in
 
 @dataclass(slots=True)
 class BatchReport:
-    """Replies of a batch that were kept, those that cannot be used and why the first
-    cannot, and the tokens of all.
-    """
+    """Counts of a batch's replies: kept, unusable and why, and the tokens of all."""
 
     kept: int = 0
     failed: int = 0
@@ -129,8 +130,7 @@ class BatchReport:
 
 
 def read_batch(path: Path, extractor: LLMMetadata) -> BatchReport:
-    """Put the replies of a batch into the cache of an extractor, which then has them in
-    place of asking.
+    """Put the replies of a batch into an extractor's cache, so that it need not ask.
 
     What the file lacks, or what cannot be used, is asked as usual.
 

@@ -1,6 +1,4 @@
-"""What a model is asked about passages and tables, and what its answers become: prompts
-as data.
-"""
+"""Prompts about passages and tables as data, and what becomes of the answers."""
 
 from __future__ import annotations
 
@@ -75,9 +73,7 @@ class Request:
     examples: Sequence[Example] = ()
 
     def messages(self, node: Node) -> list[Message]:
-        """Return the conversation that asks about a node, whose text is quoted as
-        untrusted data.
-        """
+        """Return the conversation about a node, its text quoted as untrusted data."""
         said = [Message.system(self.instruction)]
         for example in self.examples:
             answer = example.answer.model_dump(exclude_defaults=True)
@@ -171,9 +167,7 @@ class Description(Answer):
 
 
 def _by_column(node: Node, told: Mapping[str, str]) -> dict[str, str]:
-    """Return what is told of columns by the names that the header has; other names are
-    a model's invention.
-    """
+    """Return what a reply says of the columns in the header; others are invented."""
     known = {name.casefold(): text for name, text in told.items()}
     header = node.properties.get("table_header") or ()
     return {name: text for name in header if (text := known.get(name.casefold()))}

@@ -1,5 +1,4 @@
-"""Checking and running Cypher of a model or a person: `check`, `run_checked` and
-`profile_checked`.
+"""Checking and running Cypher: `check`, `run_checked` and `profile_checked`.
 
 A query goes through `tokens`, `grammar`, `meaning`, `allowed` and `names` in turn;
 docs/concepts/guard.md says what happens in each. Nothing here knows more of graphret

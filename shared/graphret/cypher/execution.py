@@ -116,8 +116,7 @@ def profile_checked(
     schema: GraphSchema | None = None,
     timeout: float = TIMEOUT,
 ) -> Profile:
-    """Run a query as `run_checked` does, to its end, and return how the database ran
-    it.
+    """Run a query to its end as `run_checked` does, and return how it ran.
 
     Raises
     ------

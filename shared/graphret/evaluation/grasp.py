@@ -198,8 +198,8 @@ def _values(
     """Return the metrics of each question, ``(n, 4)``."""
     values = []
     for number, question in enumerate(questions, 1):
-        found = retriever.retrieve(question.text, depth)
-        ids = [hit.id for hit in found if not hit.fill]
+        retrieval = retriever.retrieve(question.text, depth)
+        ids = [hit.id for hit in retrieval if not hit.fill]
         values.append(ranking_values(ids[:_DEPTH], question.gold))
         report(stage, number, len(questions))
     return np.asarray(values, dtype=np.float64)

@@ -1,5 +1,6 @@
-"""Ways to find the entities of a question, compared by the best query that exists
-around them (GraphRAFT, section 5.4 and figure 5).
+"""Ways to find entities, compared by the best query around them (GraphRAFT).
+
+See section 5.4 and figure 5.
 """
 
 from __future__ import annotations
@@ -38,8 +39,7 @@ SHOWN = ("good", "recall", "best", "size", "entities")
 
 @dataclass(frozen=True, slots=True)
 class BestQuery:
-    """The query around some entities that finds the most answers of a question, and of
-    those the one that finds the fewest nodes.
+    """The query around some entities with the most answers, then the fewest nodes.
 
     Parameters
     ----------
@@ -70,8 +70,10 @@ def bench_linking(
     settings: GraphRAFTSettings = GraphRAFTSettings(),
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Compare ways to find entities: the names that the planner spots, a model that
-    names them, and the nodes nearest to the question.
+    """Compare ways to find the entities of a question.
+
+    They are the names that the planner spots, a model that names them, and the nodes
+    nearest to the question.
 
     Parameters
     ----------

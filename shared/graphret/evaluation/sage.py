@@ -1,5 +1,6 @@
-"""SAGE's edges by percentile and logic, with what its ranking finds over them, and how
-the signals behind them go together (SAGE, section 3.3 and appendix B).
+"""SAGE's edges and recall by percentile and logic, and their signals (section 3.3).
+
+See also appendix B.
 """
 
 from __future__ import annotations
@@ -87,8 +88,7 @@ def bench_sage(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Build SAGE's graph of each set at every percentile and logic, and count its edges
-    and what its ranking finds over them.
+    """Count the edges and recall of SAGE's graphs at every percentile and logic.
 
     The graph is that of ``SageSettings.paper()``, the ranking ``SageRanking.paper()``.
     Entities that two nodes share make an edge of their own, by one signal, whatever the
@@ -209,8 +209,9 @@ def _swept(
 def _recall(
     retriever: Retriever, questions: Sequence[GradedQuestion], ks: Sequence[int]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return recall on each question; k divides the places between seeds and
-    neighbours, so that each k is asked for.
+    """Return recall on each question; each k has its own retrieval.
+
+    The places are divided between seeds and neighbours.
     """
     return {
         f"recall@{k}": np.asarray(

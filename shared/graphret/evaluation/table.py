@@ -120,9 +120,7 @@ def title_of(group: str, result: Mapping[str, Any]) -> str:
 
 
 def columns_of(group: str, result: Mapping[str, Any]) -> Sequence[str]:
-    """Return the columns that a result has for the table of a group, or for all; none
-    where it names none.
-    """
+    """Return a result's columns for a group's table, or for all; none if unnamed."""
     shown: Any = result.get("shown", ())
     columns: Sequence[str] = shown[group] if isinstance(shown, Mapping) else shown
     return columns

@@ -97,8 +97,8 @@ def _text_without_neighbors(index: TextIndex) -> NodeText:
 def _other_ends(edges: Iterable[Edge], ids: Sequence[str]) -> list[str]:
     """Return the ends of edges that are not among `ids`, each once."""
     excluded = set(ids)
-    ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
-    return [end for end in ends if end not in excluded]
+    end_ids = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
+    return [end for end in end_ids if end not in excluded]
 
 
 def _best(index: TextIndex, query: str, ids: list[str]) -> list[str]:

@@ -1,6 +1,4 @@
-"""A page of what makes similarity edges: counts and recall by percentile and logic, and
-the signals behind them.
-"""
+"""A page on similarity edges: counts, recall and signals by percentile and logic."""
 
 from __future__ import annotations
 
@@ -15,8 +13,9 @@ from graphret.explain.pages import rendered, written
 
 
 def edge_page(result: Mapping[str, Any], *, title: str = "graphret") -> str:
-    """Return a page with plots and tables of what `graphret.evaluation.bench_sage`
-    returned; the same input makes the same page.
+    """Return a page with plots and tables of the result of `bench_sage`.
+
+    The same input makes the same page.
     """
     names = list(result["pairs"])
     groups: dict[str, list[str]] = {}

@@ -1,5 +1,6 @@
-"""Plots of what makes similarity edges, as shapes that a page draws: histograms,
-scatter plots and curves over percentiles, each in a small panel.
+"""Plots of similarity edges as shapes: histograms, scatter plots and curves.
+
+Each is in a small panel of a page.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""How a database runs the queries that exist around a question's entities (GraphRAFT,
-section 5.3).
-"""
+"""How a database runs the queries around a question's entities (section 5.3)."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ from graphret.stores.profile import Profile, require_profiling
 
 @dataclass(frozen=True, slots=True)
 class ProfiledCandidate:
-    """A candidate query, how likely it is by the words of the question, and how it
-    ran.
-    """
+    """A candidate query, its probability by the question's words, and how it ran."""
 
     candidate: Candidate
     probability: float
@@ -30,8 +26,7 @@ def profile_candidates(
     most: int = 5,
     settings: GraphRAFTSettings = GraphRAFTSettings(),
 ) -> list[ProfiledCandidate]:
-    """Run the likeliest queries of a question and return how each ran, the likeliest
-    first.
+    """Run the likeliest queries of a question, and return how each ran in this order.
 
     What runs is what `GraphRAFT` runs: the plan of a candidate as one query, with ids
     as parameters.

@@ -96,8 +96,7 @@ def opened(
 def changed(
     where: str, *, name_property: PropertyNames | None = None
 ) -> Iterator[GraphStore]:
-    """Open the graph that is at a place to write to it, and close what holds a
-    connection or a file.
+    """Open the graph at a place to write to it, and close its connection or file.
 
     A folder is saved when the work is done without an error, under a lock from before
     it is read: changes never cross. A database is written to as the work goes on.

@@ -1,6 +1,4 @@
-"""The reviews of Amazon's products in STaRK: a property, a table of each product, or
-nodes (SAGE, appendix A.2.1).
-"""
+"""STaRK's product reviews as a property, a table or nodes (SAGE, appendix A.2.1)."""
 
 from __future__ import annotations
 
@@ -24,8 +22,7 @@ _FIELD = "review"  # of a product
 
 
 def pop_reviews(properties: dict[str, Any], form: Reviews) -> list[dict[str, Any]]:
-    """Take the reviews of a product from its properties; as a property they stay where
-    they are.
+    """Take the reviews of a product from its properties, unless they are to stay there.
 
     An `InvalidInput` says that they are no list of objects.
     """

@@ -26,7 +26,7 @@ class _Example(BaseModel):
     plan: dict[str, Any]
 
 
-class _Held(BaseModel):
+class _GuidanceFile(BaseModel):
     """What a file holds."""
 
     model_config = ConfigDict(extra="forbid")
@@ -71,14 +71,19 @@ class PlannerGuidance:
         """
         path = _DATA / f"{source}.json" if source in PUBLISHED else Path(source)
         try:
-            told: Any = json.loads(path.read_text(encoding="utf-8"))
-            held = _Held.model_validate(told)
+            content: Any = json.loads(path.read_text(encoding="utf-8"))
+            guidance = _GuidanceFile.model_validate(content)
         except (OSError, ValueError, ValidationError) as error:
             raise InvalidInput(
                 f"guidance: expected {', '.join(PUBLISHED)} or a JSON file, got"
                 f" {source}: {error}"
             ) from error
-        examples = tuple((one.question, one.plan) for one in held.examples)
+        examples = tuple(
+            (example.question, example.plan) for example in guidance.examples
+        )
         return cls(
-            tuple(held.metapaths), tuple(held.rules), examples, held.retrieval_modes
+            tuple(guidance.metapaths),
+            tuple(guidance.rules),
+            examples,
+            guidance.retrieval_modes,
         )

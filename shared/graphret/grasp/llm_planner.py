@@ -148,11 +148,11 @@ class LLMPlanner:
         self._schema = self.store.schema()
         # A reply is held against the form of a plan and the schema, and what is wrong
         # is what the model is told.
-        held = AfterValidator(self.check)
+        is_checked = AfterValidator(self.check)
         self._adapter: TypeAdapter[Any] = (
-            TypeAdapter(Annotated[ModedPlan, held])
+            TypeAdapter(Annotated[ModedPlan, is_checked])
             if self.retrieval_modes
-            else TypeAdapter(Annotated[GraphPlan, held])
+            else TypeAdapter(Annotated[GraphPlan, is_checked])
         )
 
     def plan(self, question: str) -> PlannerResult:

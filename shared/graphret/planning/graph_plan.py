@@ -333,8 +333,8 @@ class ModedPlan(GraphPlan):
         """Return the plan; an `InvalidInput` also says if its mode does not fit."""
         if self.retrieval_mode == "skip":
             return self
-        if found := self._mode_problem():
-            raise InvalidInput(f"plan: {self.retrieval_mode}: {found}")
+        if problem := self._mode_problem():
+            raise InvalidInput(f"plan: {self.retrieval_mode}: {problem}")
         return super().checked(schema)
 
     def _mode_problem(self) -> str:

@@ -480,8 +480,8 @@ class PathPlanner:
         """The ways to follow paths around names to common nodes, with their costs."""
         options: list[list[tuple[float, MentionPaths, PathCandidate | None]]] = []
         for mention_paths in around:
-            ends = mention_paths.grounded.ends
-            grounded = (best for best in mention_paths.candidates if ends(best.path))
+            ends_of = mention_paths.grounded.ends
+            grounded = (best for best in mention_paths.candidates if ends_of(best.path))
             leading = list(islice(grounded, COMPARED if len(around) > 1 else 1))
             if mention_paths.candidates and (
                 not leading

@@ -232,18 +232,18 @@ def _asking_places(tokens: Sequence[Token]) -> list[int]:
     ]
 
 
-def _asked_by(asking: Token, rest: Sequence[Token]) -> list[_AnswerWords]:
+def _asked_by(asking: Token, following: Sequence[Token]) -> list[_AnswerWords]:
     """What a word asks for by itself or with the noun behind it; empty for nothing."""
     word, start, _ = asking
     if word in ("who", "whom"):
-        copula = bool(rest) and rest[0][0] in _COPULA
-        noun = _noun(rest[1:]) if copula else []  # "who are the directors"
+        copula = bool(following) and following[0][0] in _COPULA
+        noun = _noun(following[1:]) if copula else []  # "who are the directors"
         return [
             _AnswerWords((word, *(token[0] for token in noun[-1:])), frozenset({start}))
         ]
     if word in ("when", "where"):
         return [_AnswerWords((word,), frozenset({start}))]
-    noun = _noun(rest)
+    noun = _noun(following)
     if not noun:
         return []
     # "which film genre", "which paper cites"

@@ -51,7 +51,7 @@ class Codes(Generic[V]):
     @classmethod
     def from_texts(cls, texts: TextArray) -> Codes[Any]:
         """Return the numbers of strings, in their order."""
-        codes: Codes[Any] = cls(texts.tolist())
+        codes: Codes[Any] = Codes(texts.tolist())
         codes._texts = texts
         return codes
 

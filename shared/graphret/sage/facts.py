@@ -71,7 +71,8 @@ class NodeFacts:
         file = self.file[nodes]
         keys = nodes, self.number[nodes], self.is_table[nodes], file
         order = np.lexsort(keys)
-        return nodes[order[np.diff(file[order], prepend=-1) != 0]]
+        first: NDArray[np.int64] = nodes[order[np.diff(file[order], prepend=-1) != 0]]
+        return first
 
     def parts(self) -> Parts:
         """The facts as they are saved."""

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from graphret.columns import TextArray
 from graphret.edges import NO_ROW
 from graphret.executors import batched
-from graphret.linking.bearers import (
-    Bearer,
-    bearers_of,
-    bearers_parts,
-    with_bearers,
-)
 from graphret.linking.gazetteer import Gazetteer
 from graphret.linking.layered import Layered
+from graphret.linking.name_table import (
+    NamedNode,
+    name_table_parts,
+    saved_name_table,
+    updated_postings,
+)
 from graphret.linking.usage import NameUse, use_at
 from graphret.nodes import NodeTable
 from graphret.sage.names import MAX_NAME_WORDS, without_stop_words
@@ -157,8 +157,8 @@ class NodeNames:
 
     settings: LinkSettings
     given: Layered[str, Sequence[Name]] = field(default_factory=_empty)
-    full: Layered[str, tuple[Bearer, ...]] = field(default_factory=_empty)
-    alias: Layered[str, tuple[Bearer, ...]] = field(default_factory=_empty)
+    full: Layered[str, tuple[NamedNode, ...]] = field(default_factory=_empty)
+    alias: Layered[str, tuple[NamedNode, ...]] = field(default_factory=_empty)
     bags: Layered[str, frozenset[str]] = field(default_factory=_empty)
     postings: Layered[str, tuple[str, ...]] = field(default_factory=_empty)
     gazetteer: Gazetteer = field(default_factory=Gazetteer)
@@ -172,8 +172,8 @@ class NodeNames:
     def of(
         cls,
         settings: LinkSettings,
-        full: dict[str, tuple[Bearer, ...]],
-        alias: dict[str, tuple[Bearer, ...]],
+        full: dict[str, tuple[NamedNode, ...]],
+        alias: dict[str, tuple[NamedNode, ...]],
         rarity: WordRarity | None,
         spoken_names: Sequence[str],
     ) -> NodeNames:
@@ -195,18 +195,25 @@ class NodeNames:
                         for word in bag:
                             postings[word].append(id_)
         sorted_postings = {word: tuple(sorted(ids)) for word, ids in postings.items()}
-        tables = (given, full, alias, bags, sorted_postings)
-        names = cls(settings, *map(Layered, tables), rarity=rarity)
         gazetteer = Gazetteer()
         for spoken in spoken_names:
             gazetteer.add_words(spoken.split(" "))
-        return replace(names, gazetteer=gazetteer)
+        return cls(
+            settings,
+            given=Layered(given),
+            full=Layered(full),
+            alias=Layered(alias),
+            bags=Layered(bags),
+            postings=Layered(sorted_postings),
+            gazetteer=gazetteer,
+            rarity=rarity,
+        )
 
     def parts(self) -> Parts:
         """The names as they are saved."""
         parts = Parts()
-        parts.add("full", bearers_parts(self.full))
-        parts.add("alias", bearers_parts(self.alias))
+        parts.add("full", name_table_parts(self.full))
+        parts.add("alias", name_table_parts(self.alias))
         parts.add_texts("spoken", TextArray.of_strings(self.gazetteer))
         if self.rarity is not None:
             parts.add("rarity", self.rarity.parts())
@@ -215,7 +222,9 @@ class NodeNames:
     @classmethod
     def from_bundle(cls, bundle: Bundle, settings: LinkSettings) -> NodeNames:
         """Open saved names."""
-        full, alias = (dict(bearers_of(bundle.sub(of))) for of in ("full", "alias"))
+        full, alias = (
+            dict(saved_name_table(bundle.sub(of))) for of in ("full", "alias")
+        )
         rarity = WordRarity.from_bundle(bundle.sub("rarity"))
         return cls.of(settings, full, alias, rarity, bundle.texts("spoken").tolist())
 
@@ -232,12 +241,12 @@ class NodeNames:
         found = {id_: name.words for id_, name in new if name.is_full}
         bags: dict[str, frozenset[str] | None] = dict.fromkeys(lost)
         bags |= {id_: frozenset(words) for id_, words in found.items()}
-        postings = with_bearers(self.postings, _postings(lost), _postings(found))
+        postings = updated_postings(self.postings, _postings(lost), _postings(found))
         after = replace(
             self,
             given=self.given.changed({**dict.fromkeys(gone), **named}),
-            full=with_bearers(self.full, *_bearers(left, new, full=True)),
-            alias=with_bearers(self.alias, *_bearers(left, new, full=False)),
+            full=updated_postings(self.full, *_bearers(left, new, full=True)),
+            alias=updated_postings(self.alias, *_bearers(left, new, full=False)),
             bags=self.bags.changed(bags),
             postings=postings,
         )
@@ -416,7 +425,7 @@ def _names(own: Sequence[str]) -> Iterator[Name]:
 
 def _bearers(
     *changes: Sequence[tuple[str, Name]], full: bool
-) -> Iterator[list[tuple[str, Bearer]]]:
+) -> Iterator[list[tuple[str, NamedNode]]]:
     """Yield of each change the full names or the others, with who bears them."""
     for change in changes:
         yield [

@@ -136,13 +136,13 @@ class GraphSchema:
 
     def textual_properties(self) -> list[str]:
         """Return the properties of nodes that may hold words, in order."""
-        found = {
+        names = {
             name.removeprefix(PROPERTIES)
             for by_name in self.properties.values()
             for name, about in by_name.items()
             if about.type.rpartition("LIST OF ")[2] in _TEXTUAL
         }
-        return sorted(found)
+        return sorted(names)
 
     def in_cypher(self) -> GraphSchema:
         """Return the schema with the names in queries, without unqueryable labels."""

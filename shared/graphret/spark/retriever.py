@@ -296,8 +296,8 @@ class SparkRunRetriever(Retriever):
         if result.problem and spark.on_failure == "raise":
             raise RetrievalFailed(f"spark failed: {result.problem}")
         rows, nodes = (
-            [node for node in found if where is None or where.matches(node)]
-            for found in (result.rows, result.nodes)
+            [node for node in candidates if where is None or where.matches(node)]
+            for candidates in (result.rows, result.nodes)
         )
         if len(rows) < len(result.rows):
             trace.note("rows", left_out=len(result.rows) - len(rows), reason=_UNMATCHED)

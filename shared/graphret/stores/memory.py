@@ -66,10 +66,14 @@ class Graph:
 
 def fetch_graph(store: GraphStore, ids: Iterable[str], edges: Iterable[Edge]) -> Graph:
     """Read nodes from a store, and join them by those of the edges that they have."""
-    wanted = list(dict.fromkeys(ids))
-    nodes = NodeTable.of(node for node in store.get(wanted) if node is not None)
-    there = set(nodes.ids)
-    joined = (edge for edge in edges if edge.source in there and edge.target in there)
+    node_ids = list(dict.fromkeys(ids))
+    nodes = NodeTable.of(node for node in store.get(node_ids) if node is not None)
+    fetched_ids = set(nodes.ids)
+    joined = (
+        edge
+        for edge in edges
+        if edge.source in fetched_ids and edge.target in fetched_ids
+    )
     return Graph(nodes, EdgeTable.of(nodes, joined))
 
 
@@ -102,10 +106,10 @@ class MemoryStore(AttachedIndexes, GraphStore):
 
     def schema(self) -> GraphSchema:
         """Return labels, triples and properties, as `graph_schema` describes them."""
-        graph, known = self.graph, self._schema
-        if known is None or known[0] is not graph:
-            self._schema = known = graph, graph_schema(graph.nodes, graph.edges)
-        return known[1]
+        graph, cached = self.graph, self._schema
+        if cached is None or cached[0] is not graph:
+            self._schema = cached = graph, graph_schema(graph.nodes, graph.edges)
+        return cached[1]
 
     @property
     def graph(self) -> Graph:
@@ -127,8 +131,8 @@ class MemoryStore(AttachedIndexes, GraphStore):
         with self._writing:
             graph = self._graph
             fresh = [self._waiting.nodes.get(node_id) for node_id in listed]
-        there = graph.nodes.get(listed)
-        return [new or old for new, old in zip(fresh, there, strict=True)]
+        stored = graph.nodes.get(listed)
+        return [new or old for new, old in zip(fresh, stored, strict=True)]
 
     def neighbors(
         self,
@@ -327,14 +331,20 @@ def graph_schema(nodes: NodeTable, edges: EdgeTable) -> GraphSchema:
     for code, at, n in _samples(nodes.labels, len(nodes.label_sets)):
         labels, times = nodes.label_sets[code], round(n / len(at))
         builder.observe_nodes(
-            [Node("-", labels, properties=own) for own in nodes.properties.take(at)],
+            [
+                Node("-", labels, properties=properties)
+                for properties in nodes.properties.take(at)
+            ],
             times,
         )
         labels_in_part.update((labels or ("",)) if n > len(at) else ())
     for code, at, n in _samples(edges.relation, len(edges.relations)):
         relation, times = edges.relations[code], round(n / len(at))
         builder.observe_edges(
-            [Edge("-", relation, "-", 1.0, own) for own in edges.properties.take(at)],
+            [
+                Edge("-", relation, "-", 1.0, properties)
+                for properties in edges.properties.take(at)
+            ],
             times=times,
         )
         relations_in_part.update([relation] if n > len(at) else [])
@@ -370,14 +380,14 @@ def _triples(nodes: NodeTable, edges: EdgeTable) -> dict[tuple[str, str, str], i
         nodes.labels[edges.source].astype(np.int64) * shape[1] + edges.relation
     ) * shape[2]
     kinds += nodes.labels[edges.target]
-    found, counts = np.unique(kinds, return_counts=True)
+    distinct_kinds, counts = np.unique(kinds, return_counts=True)
     triples: dict[tuple[str, str, str], int] = {}
-    for kind, n in zip(found.tolist(), counts.tolist(), strict=True):
+    for kind, n in zip(distinct_kinds.tolist(), counts.tolist(), strict=True):
         source, relation, target = np.unravel_index(kind, shape)
-        ends = (
+        end_labels = (
             dict.fromkeys(nodes.label_sets[end] or ("",)) for end in (source, target)
         )
-        for one, other in product(*ends):
-            key = one, edges.relations[relation], other
+        for source_label, target_label in product(*end_labels):
+            key = source_label, edges.relations[relation], target_label
             triples[key] = triples.get(key, 0) + n
     return dict(sorted(triples.items()))

@@ -81,17 +81,14 @@ class ProfilingStore(CypherStore, Protocol):
         *,
         timeout: float,
     ) -> Profile:
-        """Run a query that only reads to its end, and return how it ran, without what
-        it found.
+        """Run a reading query to its end, and return how it ran, without its results.
 
         The text is run as it is, as by `CypherStore.query`, and raises what that does.
         """
 
 
 def require_profiling(store: Any) -> ProfilingStore:
-    """Return the store; an `InvalidInput` says that it answers no Cypher, or does not
-    say how it does.
-    """
+    """Return the store, or raise an `InvalidInput` if it cannot profile Cypher."""
     database = require_cypher(store, whole=True)
     if not isinstance(database, ProfilingStore):
         raise InvalidInput(

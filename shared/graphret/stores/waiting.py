@@ -36,13 +36,13 @@ class Waiting:
         """
         fresh = {node.id: node for node in NodeTable.of(nodes)}
         listed = list(checked_edges(edges))
-        ends = {end for edge in listed for end in (edge.source, edge.target)}
-        news = {end for end in ends if end in fresh or end in self.nodes}
-        others = sorted(ends - news)
-        in_graph = zip(others, graph.find(others).tolist(), strict=True)
-        news.update(end for end, position in in_graph if position >= 0)
-        known = NodeTable.of(Node(end) for end in news)
-        self.edges.extend(EdgeTable.of(known, listed).edges(known.ids))
+        end_ids = {end for edge in listed for end in (edge.source, edge.target)}
+        existing_ids = {end for end in end_ids if end in fresh or end in self.nodes}
+        remaining_ids = sorted(end_ids - existing_ids)
+        in_graph = zip(remaining_ids, graph.find(remaining_ids).tolist(), strict=True)
+        existing_ids.update(end for end, position in in_graph if position >= 0)
+        end_table = NodeTable.of(Node(end) for end in existing_ids)
+        self.edges.extend(EdgeTable.of(end_table, listed).edges(end_table.ids))
         self.nodes.update(fresh)
 
     def are_many(self, nodes: NodeTable, edges: EdgeTable) -> bool:

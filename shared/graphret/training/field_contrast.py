@@ -1,6 +1,4 @@
-"""What `train_fields` learns by: the right node of a question against those of others,
-scored over fields as `AdaptiveFieldIndex` does.
-"""
+"""The loss of `train_fields`, over the scores of an `AdaptiveFieldIndex`."""
 
 from __future__ import annotations
 
@@ -20,9 +18,11 @@ _LEAST_VARIANCE = 1e-5
 
 
 def field_model(n_scorers: int, dimension: int, encoder: Any = None) -> Any:
-    """Return what is trained, as torch has it: ``directions``, which the embedding of a
-    query is held against, at first for equal shares; ``normalized``, which makes the
-    scores of all scorers alike; and ``encoder``, where one is given.
+    """Return the torch module to train.
+
+    It has ``directions``, which the embedding of a query is multiplied by and which
+    start with equal shares; ``normalized``, which puts the scores of all scorers on one
+    scale; and ``encoder``, if one is given.
     """
     from torch import nn
 
@@ -44,9 +44,7 @@ def learned_directions(model: Any) -> NDArray[np.float32]:
 
 
 def learned_scales(model: Any) -> NDArray[np.float32]:
-    """Return what each scorer's score is multiplied by; of one that says nothing,
-    nothing.
-    """
+    """Return each scorer's factor; 0 for a scorer whose scores are all alike."""
     normalized = model["normalized"]
     variance = normalized.running_var
     scales = normalized.weight / (variance + normalized.eps).sqrt()
@@ -55,8 +53,10 @@ def learned_scales(model: Any) -> NDArray[np.float32]:
 
 
 class InBatchContrast:
-    """The cross-entropy of the right node against those of the other questions of the
-    batch, and wrong ones of its own (mFAR, Li et al. 2025).
+    """Cross-entropy of a question's right node against a batch's others (mFAR).
+
+    The others are the right nodes of the other questions, and wrong ones of its own
+    (Li et al. 2025).
 
     What answers a question is never held against it. For each step one right node and
     `negatives` wrong ones of a question are drawn anew.
@@ -101,8 +101,9 @@ class InBatchContrast:
         ]
 
     def batch(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """Return the right nodes of all rows, then the wrong ones: scores by words, and
-        embeddings or, where an encoder is trained, texts.
+        """Return the right nodes of all rows, then the wrong ones.
+
+        They come as scores by words, and embeddings or, to train an encoder, texts.
         """
         import torch
 
@@ -171,8 +172,9 @@ class InBatchContrast:
         }
 
     def _texts(self, questions: Sequence[str], nodes: Sequence[int]) -> dict[str, Any]:
-        """Return each distinct text once, and the number of that in each field of each
-        node, 0 for none.
+        """Return each distinct text once, and its number in each field of each node.
+
+        0 stands for no text.
         """
         import torch
 
@@ -222,9 +224,7 @@ def _embedded(encoder: Any, features: Mapping[str, Any]) -> Any:
 def _features(
     encoder: Any, texts: Sequence[str], prompts: Sequence[str]
 ) -> Mapping[str, Any]:
-    """Return texts as tokens, after the first of the prompts that the encoder has, as
-    it encodes them.
-    """
+    """Return texts as tokens, with the first of the prompts that the encoder has."""
     import torch
 
     own_prompts = encoder.prompts

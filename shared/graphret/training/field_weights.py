@@ -1,5 +1,6 @@
-"""Training how fields are weighed by the query, and their encoder along with it:
-contrastive, as mFAR (Li et al. 2025).
+"""Contrastive training of field weights by query, and of their encoder.
+
+As in mFAR (Li et al. 2025).
 """
 
 from __future__ import annotations
@@ -101,8 +102,9 @@ class FieldTuning:
 
 @dataclass(frozen=True)
 class FieldTraining:
-    """What was learned, how that went, and how many questions were left out, as no
-    answer of theirs is in the graph.
+    """The trained fields, how training went, and how many questions were left out.
+
+    A question is left out if none of its answers is in the graph.
     """
 
     trained: TrainedFields
@@ -122,8 +124,9 @@ def train_fields(
     test: float = 0.0,
     progress: Progress = lambda stage, done, of: None,
 ) -> FieldTraining:
-    """Learn from questions and answers how much each field counts for which question,
-    by its words and by its meaning.
+    """Learn from questions and answers how much each field counts for a question.
+
+    Both the words and the meaning of a question decide.
 
     The same call continues from the checkpoints in ``out/checkpoints``. A question that
     comes twice has the answers of both.
@@ -199,9 +202,7 @@ def _require_two(questions: Sequence[LabelledQuestion]) -> None:
 
 
 def _encoder_of(source: Any, tuning: FieldTuning) -> Encoder:
-    """Return the encoder; raises `InvalidInput` for one that cannot be trained where it
-    should be.
-    """
+    """Return the encoder; one that cannot be trained but must is an `InvalidInput`."""
     encoder = as_encoder(source)
     if encoder is None:
         raise InvalidInput("encoder: expected one, as it says what a query asks for")
@@ -234,25 +235,19 @@ def _has_words(index: FieldIndex, field: str) -> bool:
 def _answerable(
     index: FieldIndex, questions: Sequence[LabelledQuestion]
 ) -> list[LabelledQuestion]:
-    """Return each question once, with those of its answers that are in the graph, and
-    none without one.
-    """
+    """Return each question once, with its answers in the graph, if there are any."""
     answers: dict[str, set[str]] = {}
     for question in questions:
         answers.setdefault(question.text, set()).update(question.gold)
-    present = {
-        text: frozenset(answer for answer in gold if answer in index.table)
-        for text, gold in answers.items()
-    }
+    ids = set(index.table.ids.tolist())
+    present = {text: frozenset(gold & ids) for text, gold in answers.items()}
     return [LabelledQuestion(text, gold) for text, gold in present.items() if gold]
 
 
 def _rows(
     index: FieldIndex, questions: Sequence[LabelledQuestion], progress: Progress
 ) -> list[Row]:
-    """Return questions with the positions of their answers, and of the best other nodes
-    by words.
-    """
+    """Return questions with the positions of their answers and the best others."""
     lexical = FieldIndex(
         {
             scorer: member
@@ -321,8 +316,9 @@ def _exported(
     encoder: Encoder,
     source: str | None,
 ) -> TrainedFields:
-    """Return what was learned, and where its encoder is: in the folder, where it was
-    trained too.
+    """Return the trained fields, and where their encoder is saved.
+
+    It is in the folder if it was trained too.
     """
     if "encoder" in model:
         source = str(folder / ENCODER)

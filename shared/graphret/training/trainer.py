@@ -28,9 +28,7 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 class TrainingSettings(Protocol):
-    """What every training is told, whatever it trains: a dataclass with these
-    fields.
-    """
+    """The settings of every training, a dataclass."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 

@@ -83,8 +83,8 @@ def divided(items: Sequence[T], share: float) -> tuple[list[T], list[T]]:
 def ranking_values(ranked: Sequence[str], gold: AbstractSet[str]) -> tuple[float, ...]:
     """Return the metrics of a ranking, as `SHOWN` names them."""
     first = first_right(ranked, gold)
-    found = len(gold & {*ranked[:20]})
-    return first == 1, first <= 5, found / len(gold), 1 / first
+    n_found = len(gold & {*ranked[:20]})
+    return first == 1, first <= 5, n_found / len(gold), 1 / first
 
 
 def first_right(ranked: Sequence[str], gold: AbstractSet[str]) -> float:

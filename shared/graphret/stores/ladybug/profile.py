@@ -1,5 +1,6 @@
-"""Ladybug's ``PROFILE`` as operators: it comes as a drawing of boxes, side by side
-where a plan branches.
+"""Ladybug's ``PROFILE`` as operators, read from its drawing of boxes.
+
+They are side by side where a plan branches.
 """
 
 from __future__ import annotations

@@ -1,0 +1,61 @@
+"""The nodes of each name, as an immutable table: a change makes a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator
+from itertools import chain
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from graphret.columns import TextArray
+from graphret.linking.layered import Layered
+from graphret.storage import Bundle, Parts
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V", bound=Any)
+
+#: The id of a node, and how it spells a name.
+NamedNode: TypeAlias = tuple[str, str]
+
+
+def updated_postings(
+    table: Layered[K, tuple[V, ...]],
+    removed: Collection[tuple[K, V]],
+    added: Collection[tuple[K, V]],
+) -> Layered[K, tuple[V, ...]]:
+    """Return a table of sorted postings with some removed and others added.
+
+    A key without postings is left out.
+    """
+    changed = {key: set(table.get(key, ())) for key, _ in chain(removed, added)}
+    for key, posting in removed:
+        changed[key].discard(posting)
+    for key, posting in added:
+        changed[key].add(posting)
+    return table.changed(
+        {key: tuple(sorted(postings)) or None for key, postings in changed.items()}
+    )
+
+
+def name_table_parts(table: Layered[str, tuple[NamedNode, ...]]) -> Parts:
+    """Return the parts that a table of names is saved as."""
+    entries = table.as_dict()
+    named_nodes = [*chain.from_iterable(entries.values())]
+    parts = Parts({"counts": np.fromiter(map(len, entries.values()), np.int64)})
+    parts.add_texts("names", TextArray.of_strings(entries))
+    parts.add_texts("ids", TextArray.of_strings(id_ for id_, _ in named_nodes))
+    parts.add_texts(
+        "spelled", TextArray.of_strings(spelled for _, spelled in named_nodes)
+    )
+    return parts
+
+
+def saved_name_table(bundle: Bundle) -> Iterator[tuple[str, tuple[NamedNode, ...]]]:
+    """Yield the entries of a table of names that was saved."""
+    names, ids, spelled = (
+        bundle.texts(column).tolist() for column in ("names", "ids", "spelled")
+    )
+    named_nodes = zip(ids, spelled, strict=True)
+    for name, count in zip(names, bundle.arrays["counts"].tolist(), strict=True):
+        yield name, tuple(next(named_nodes) for _ in range(count))
