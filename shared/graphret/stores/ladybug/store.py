@@ -273,8 +273,10 @@ class LadybugStore(DatabaseStore):
                 )
             graph = source.local_graph()
             if graph is None:
-                blocks = source.nodes(), source.edges()
-                graph = MemoryStore.of(*map(chain.from_iterable, blocks)).graph
+                graph = MemoryStore.of(
+                    chain.from_iterable(source.nodes()),
+                    chain.from_iterable(source.edges()),
+                ).graph
             Loader(session, self._database.catalog, graph).load()
         self._read_catalog()
 
