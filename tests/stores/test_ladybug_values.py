@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graphret.cypher import check, codes, run_checked
 from graphret.errors import InvalidInput, QueryRefused
 from graphret.search import BM25Index
-from graphret.stores.ladybug import LadybugStore, writer
+from graphret.stores.ladybug import LadybugStore, loader
 from graphret.stores.memory import MemoryStore
 from graphret.testing.graphs import all_edges, all_nodes, edge_key, random_graph
 from graphret.types import Edge, Node
@@ -159,7 +160,7 @@ def test_one_text_is_one_statement(store: LadybugStore) -> None:
 def test_a_memory_store_is_loaded(
     store: LadybugStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "_LOADED", 50)  # in several parts and transactions
+    monkeypatch.setattr(loader, "_ROWS", 50)  # in several parts and transactions
     nodes, edges = random_graph(5)
     nodes += [
         Node("none", ()),
@@ -186,6 +187,34 @@ def test_a_memory_store_is_loaded(
     store.delete([node.id for node in nodes])
     store.load(memory)
     assert all_edges(store) == all_edges(memory)
+
+
+@pytest.mark.parametrize("made", [{}, {"x": 1, "y": [0.5, 2], "z": None}])
+def test_a_large_graph_is_loaded_in_columns(
+    store: LadybugStore, made: dict[str, Any]
+) -> None:
+    nodes = [
+        Node(f"n{i:05}", ("Item", "Café")[: i % 3], f"name {i}", "é" * (i % 2), made)
+        for i in range(6000)
+    ]
+    rows: list[dict[str, Any]] = [
+        {},
+        {"target_row": 2, "note": "ü"},
+        {"source_row": 1, "target_row": 3},
+    ]
+    edges = [
+        Edge(node.id, "NEXT", nodes[(i * 7) % 6000].id, i / 7, made | rows[i % 3])
+        for i, node in enumerate(nodes)
+    ]
+    memory = MemoryStore.of(nodes, edges)
+    store.load(memory)
+    assert all_nodes(store) == all_nodes(memory)
+    assert all_edges(store) == all_edges(memory)
+    if made:
+        found = store.query("MATCH (n:Item)-[r]->() RETURN sum(n.x), min(r.y[1])").rows
+        assert found == [(4000, 0.5)]
+    found = store.query("MATCH ()-[r:NEXT]->() RETURN min(r.source_row)").rows
+    assert found == [(1,)]
 
 
 def test_large_batches_are_copied_and_replaced(store: LadybugStore) -> None:

@@ -23,8 +23,10 @@ from graphret.errors import (
     StoreMismatch,
     StoreUnavailable,
 )
+from graphret.graphs.transfer import copy
+from graphret.stores.memory import MemoryStore
 from graphret.stores.neo4j import Neo4jStore
-from graphret.testing.graphs import all_nodes
+from graphret.testing.graphs import all_edges, all_nodes, random_graph
 from graphret.testing.stores import CypherStoreSuite
 from graphret.types import Edge, Node
 from graphret.where import Where
@@ -67,6 +69,25 @@ def test_what_is_internal_is_hidden(neo4j_empty: neo4j.Driver) -> None:
     assert set(schema.labels) == {"A", "B"}
     assert set(schema.properties[""]) == {"id"}  # of y, which shows no label
     assert not any(name.startswith("graphret_") for name in schema.properties["A"])
+
+
+def test_what_is_inserted_reads_as_if_upserted(neo4j_empty: neo4j.Driver) -> None:
+    nodes, edges = random_graph(5)
+    nodes += [Node("odd", ("B", "A"), "n", "t", {"id": 1, "deep": {"a": [1]}})]
+    source = MemoryStore.of(nodes, edges)
+    store = Neo4jStore.from_driver(neo4j_empty)
+    done: list[tuple[str, int, int]] = []
+    assert copy(source, store, progress=lambda *at: done.append(at)) == source.count()
+    assert done[-1] == ("edges", len(edges), len(edges))
+    assert all_nodes(store) == all_nodes(source)
+    assert all_edges(store) == all_edges(source)
+    copy(source, store)  # over what is there
+    assert all_edges(store) == all_edges(source)
+    with pytest.raises(InvalidInput, match="there is no node 'none'"):
+        store.insert([Node("new")], [Edge("new", "R", "none")])
+    with pytest.raises(GraphretError, match="odd"):
+        store.insert([Node("new"), nodes[-1]])
+    assert store.get(["new"]) == [None]
 
 
 def test_values_of_a_query_are_json(neo4j_driver: neo4j.Driver) -> None:

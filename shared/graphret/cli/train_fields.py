@@ -39,7 +39,7 @@ def fields(
     batch: Annotated[
         int, option("Questions per batch; each has the others' answers to beat.", min=1)
     ] = 32,
-    rate: Annotated[float, option("The learning rate of the weights.")] = 1e-2,
+    rate: Annotated[float, option("The learning rate of the weights.")] = 0.1,
     fine_tune: Annotated[
         bool, option("Train the encoder too, into DIR/encoder.", "--fine-tune")
     ] = False,

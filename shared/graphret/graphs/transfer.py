@@ -22,7 +22,7 @@ from graphret.storage import CURRENT
 from graphret.stores.base import GraphStore, as_cypher
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import MemoryStore
-from graphret.stores.neo4j import quote
+from graphret.stores.neo4j import Neo4jStore, quote
 
 #: Called with the progress of a stage: its name, the number done, and the total.
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -243,30 +243,40 @@ def copy(
     refuses one, earlier ones stay.
     """
     total = source.count()
-    by_columns = source.local_graph() is not None and target.count() == (0, 0)
+    is_empty = target.count() == (0, 0)
     # One call: a local store copies its columns at each write.
     if target.local_graph() is not None:
         target.upsert(
             chain.from_iterable(source.nodes()), chain.from_iterable(source.edges())
         )
-    elif by_columns and isinstance(target, LadybugStore):
+    elif (
+        is_empty
+        and isinstance(target, LadybugStore)
+        and source.local_graph() is not None
+    ):
         target.load(source)
     else:
-        _copy_blocks(source, target, total, progress)
+        write: Callable[..., None] = target.upsert
+        if is_empty and isinstance(target, Neo4jStore):
+            write = target.insert
+        _copy_blocks(source, write, total, progress)
     return total
 
 
 def _copy_blocks(
-    source: GraphStore, target: GraphStore, total: tuple[int, int], progress: Progress
+    source: GraphStore,
+    write: Callable[..., None],
+    total: tuple[int, int],
+    progress: Progress,
 ) -> None:
     done = 0
     for nodes in source.nodes():
-        target.upsert(nodes=nodes)
+        write(nodes=nodes)
         done += len(nodes)
         progress("nodes", done, total[0])
     done = 0
     for edges in source.edges():
-        target.upsert(edges=edges)
+        write(edges=edges)
         done += len(edges)
         progress("edges", done, total[1])
 

@@ -41,7 +41,7 @@ class Layered(Generic[K, V]):
 
     def as_dict(self) -> dict[K, V]:
         """Return the entries as a dictionary."""
-        entries = {**self._entries, **self._changes}
+        entries: dict[K, V | None] = {**self._entries, **self._changes}
         return {key: value for key, value in entries.items() if value is not None}
 
     @overload

@@ -66,10 +66,10 @@ class Entities:
     def from_bundle(cls, bundle: Bundle) -> Entities:
         """Open saved entities."""
         return cls(
-            Codes.from_texts(bundle.texts("names")),
-            Codes.from_texts(bundle.texts("spellings")),
-            CodeLists.from_bundle(bundle.sub("borne")),
-            CodeLists.from_bundle(bundle.sub("spelled")),
+            names=Codes.from_texts(bundle.texts("names")),
+            spellings=Codes.from_texts(bundle.texts("spellings")),
+            borne=CodeLists.from_bundle(bundle.sub("borne")),
+            spelled=CodeLists.from_bundle(bundle.sub("spelled")),
         )
 
     def _read(self, node: Node) -> tuple[list[int], list[int]]:

@@ -137,10 +137,10 @@ class TableCells:
         """Open saved cells."""
         columns = Records(bundle.texts("columns"))
         return cls(
-            Codes(_Column(*column) for column in columns),
-            Codes.from_texts(bundle.texts("values")),
-            Codes.from_texts(bundle.texts("texts")),
-            bundle.arrays["cells"],
+            columns=Codes(_Column(*column) for column in columns),
+            values=Codes.from_texts(bundle.texts("values")),
+            texts=Codes.from_texts(bundle.texts("texts")),
+            cells=bundle.arrays["cells"],
         )
 
     def _cells(self, node: Node) -> Iterator[tuple[int, int, int, int]]:

@@ -258,13 +258,13 @@ class Mentions:
     def from_bundle(cls, bundle: Bundle, settings: LinkSettings) -> Mentions:
         """Open saved mentions."""
         return cls(
-            NodeNames.from_bundle(bundle.sub("names"), settings),
-            bundle.arrays["said"],
-            Codes.from_texts(bundle.texts("spelled")),
-            Codes.from_texts(bundle.texts("about")),
-            bundle.arrays["everyday"],
-            bundle.arrays["believed"],
-            bundle.meta["strongest"],
+            names=NodeNames.from_bundle(bundle.sub("names"), settings),
+            said=bundle.arrays["said"],
+            spelled=Codes.from_texts(bundle.texts("spelled")),
+            about=Codes.from_texts(bundle.texts("about")),
+            everyday=bundle.arrays["everyday"],
+            believed=bundle.arrays["believed"],
+            strongest=bundle.meta["strongest"],
         )
 
     def _weight_of_kind(self) -> NDArray[np.float32]:

@@ -195,19 +195,19 @@ class NodeNames:
                         for word in bag:
                             postings[word].append(id_)
         sorted_postings = {word: tuple(sorted(ids)) for word, ids in postings.items()}
-        names = cls(
-            settings,
-            Layered(given),
-            Layered(full),
-            Layered(alias),
-            Layered(bags),
-            Layered(sorted_postings),
-            rarity=rarity,
-        )
         gazetteer = Gazetteer()
         for spoken in spoken_names:
             gazetteer.add_words(spoken.split(" "))
-        return replace(names, gazetteer=gazetteer)
+        return cls(
+            settings,
+            given=Layered(given),
+            full=Layered(full),
+            alias=Layered(alias),
+            bags=Layered(bags),
+            postings=Layered(sorted_postings),
+            gazetteer=gazetteer,
+            rarity=rarity,
+        )
 
     def parts(self) -> Parts:
         """The names as they are saved."""

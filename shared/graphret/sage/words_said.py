@@ -105,9 +105,7 @@ class WordsSaid:
             found |= covered >= share * sum(map(rarity, bag))
         return np.flatnonzero(found & among)
 
-    def _with(
-        self, codes: NDArray[np.int64]
-    ) -> tuple[NDArray[np.signedinteger[Any]], NDArray[np.int64]]:
+    def _with(self, codes: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return every node that says some words, as often as it does, and which."""
         return self.postings.occurrences(codes, self.said.lists)
 

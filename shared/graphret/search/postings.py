@@ -74,7 +74,7 @@ class Postings:
 
     def occurrences(
         self, codes: NDArray[np.int64], lists: Lists
-    ) -> tuple[NDArray[np.signedinteger[Any]], NDArray[np.int64]]:
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return every occurrence of some distinct codes in the lists as they are now:
         the list, and which of the codes it is, ascending.
         """

@@ -219,7 +219,7 @@ class FieldTerms:
             splice = of_rows if name.endswith(ROWS) else nodes
             fields[name] = splice.of_lists(self._field(name), added._field(name))
         after = FieldTerms(added.vocabulary, fields, row_indptr)
-        for name, postings in self._postings.items():
+        for name, postings in self._postings.copy().items():  # readers add some
             splice = of_rows if name.endswith(ROWS) else nodes
             if (known := postings.changed(splice)) is not None:
                 after._postings[name] = known

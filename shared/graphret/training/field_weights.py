@@ -78,7 +78,7 @@ class FieldTuning:
 
     epochs: float = 10.0
     batch: int = 32
-    rate: float = 1e-2
+    rate: float = 0.1
     fine_tune: bool = False
     encoder_rate: float = 1e-5
     negatives: int = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from graphret.stores.base import (
 from graphret.stores.database import DatabaseStore
 from graphret.stores.ladybug.database import Database, Session, first_line, refused
 from graphret.stores.ladybug.graph import Graph, by_table, read_schema
+from graphret.stores.ladybug.loader import Loader
 from graphret.stores.ladybug.profile import operators_of, wall_seconds
 from graphret.stores.ladybug.queries import DRIVER_ERRORS, QueryProcess, run
 from graphret.stores.ladybug.tables import Catalog, node
 from graphret.stores.ladybug.writer import Writer
+from graphret.stores.memory import MemoryStore
 from graphret.stores.profile import Profile
 from graphret.types import Edge, Node
 from graphret.where import Where
@@ -253,8 +256,9 @@ class LadybugStore(DatabaseStore):
     def load(self, source: GraphStore) -> None:
         """Fill this database, which must be empty, with the graph of another store.
 
-        If a load of more than half a million nodes and edges is killed, a part remains;
-        `upsert` completes it.
+        It is read into memory first, unless it is there, and written in columns.
+        The nodes and each relation are a transaction: if a load is killed, a part may
+        remain; `upsert` completes it.
         """
         self._require_writable()
         if self._followers:
@@ -267,7 +271,13 @@ class LadybugStore(DatabaseStore):
                 raise InvalidInput(
                     f"{self.path}: expected an empty database, got one with nodes"
                 )
-            Writer(session, self._database.catalog).load(source)
+            graph = source.local_graph()
+            if graph is None:
+                graph = MemoryStore.of(
+                    chain.from_iterable(source.nodes()),
+                    chain.from_iterable(source.edges()),
+                ).graph
+            Loader(session, self._database.catalog, graph).load()
         self._read_catalog()
 
     def _write(self, work: Callable[[Writer], None], **written: Any) -> None:

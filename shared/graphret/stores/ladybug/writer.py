@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import chain, islice
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from graphret.columns import to_json
 from graphret.errors import InvalidInput
-from graphret.stores.base import GraphStore
 from graphret.stores.conditions import is_text
 from graphret.stores.ladybug.database import Session
 from graphret.stores.ladybug.graph import Graph, by_table
@@ -32,8 +30,6 @@ from graphret.validation import edge_words
 #: A batch of at least this many rows is copied, a smaller one created row by row: a
 #: copy costs a checkpoint.
 _COPIED = 2_000
-#: Nodes and edges that are in memory as objects at once while a graph is loaded.
-_LOADED = 500_000
 _SCALARS = {str: "STRING", bool: "BOOL", int: "INT64", float: "DOUBLE"}
 _ARROW = {"STRING": "string", "BOOL": "bool", "INT64": "int64", "DOUBLE": "double"}
 #: The type of a property of which only empty lists were seen.
@@ -70,21 +66,27 @@ class TablePlan:
     def observe(self, item: Item) -> None:
         """Add the columns for an item's properties; refuse one that cannot have any."""
         for name, value in item.properties.items():
-            if value is None or (name, kind := _type_of(value)) in self._columns:
-                continue
-            column = column_of(name)
-            if not (
-                name
-                and is_text(name)
-                and self._folded.setdefault(folded(column), column) == column
+            if (
+                value is not None
+                and (name, kind := type_of(value)) not in self._columns
             ):
-                problem = (
-                    "cannot be a name in a Ladybug database, or differs from another in"
-                    " case alone"
-                )
-                raise InvalidInput(f"{_words(item)}: the property {name!r} {problem}")
-            self.types[column] = _common(self.types.get(column, kind), kind)
-            self._columns[name, kind] = column
+                self.add_column(name, kind, item)
+
+    def add_column(self, name: str, kind: str, item: Item) -> None:
+        """Add the column for a property of a type, which an item has."""
+        column = column_of(name)
+        if not (
+            name
+            and is_text(name)
+            and self._folded.setdefault(folded(column), column) == column
+        ):
+            problem = (
+                "cannot be a name in a Ladybug database, or differs from another in"
+                " case alone"
+            )
+            raise InvalidInput(f"{_words(item)}: the property {name!r} {problem}")
+        self.types[column] = _common(self.types.get(column, kind), kind)
+        self._columns[name, kind] = column
 
     def row(self, item: Item) -> dict[str, Any]:
         """Return the values of the columns of one node or edge."""
@@ -101,10 +103,14 @@ class TablePlan:
             row[PROPERTIES] = to_json(dict(item.properties))
         for name, value in item.properties.items():
             if value is not None:
-                column = self._columns[name, _type_of(value)]
-                as_text = self.types[column] == "STRING" and not isinstance(value, str)
-                row[column] = to_json(value) if as_text else value
+                column = self._columns[name, type_of(value)]
+                row[column] = self.as_stored(column, value)
         return row
+
+    def as_stored(self, column: str, value: Any) -> Any:
+        """Return a value as its column holds it: JSON where that is of text."""
+        is_json = self.types[column] == "STRING" and not isinstance(value, str)
+        return to_json(value) if is_json and value is not None else value
 
     def statements(self) -> Iterator[str]:
         """Yield the statements that create the missing table and columns."""
@@ -190,7 +196,7 @@ class Writer:
             )
         table_of = located | placed
         self._observe_edges(linked.values(), table_of)
-        self._define()
+        self.define()
         self._delete_nodes(moved)
         existing = {
             node_id
@@ -205,25 +211,6 @@ class Writer:
             (node for node in nodes.values() if node.id not in existing), table_of
         )
         self._insert(linked.values(), table_of)
-
-    def load(self, source: GraphStore) -> None:
-        """Copy a graph into empty tables; it is read twice, first for the columns."""
-        table_of = self._observe_nodes(chain.from_iterable(source.nodes()))
-        self._observe_edges(chain.from_iterable(source.edges()), table_of)
-        self._session.do("BEGIN TRANSACTION")
-        self._define()
-        # one relation at a time: each pair of labels takes 8 MB of memory until a
-        # checkpoint
-        parts: list[Iterator[list[Any]]] = [source.nodes()]
-        parts += [source.edges([label]) for of_edges, label in self._plans if of_edges]
-        for blocks in parts:
-            items: Iterator[Item] = chain.from_iterable(blocks)
-            while batch := [*islice(items, _LOADED)]:
-                self._insert(batch, table_of)
-            self._session.do("COMMIT")
-            self._session.do("CHECKPOINT")
-            self._session.do("BEGIN TRANSACTION")
-        self._session.do("COMMIT")
 
     def delete(self, ids: Iterable[str]) -> None:
         """Delete nodes and every edge that touches them."""
@@ -240,7 +227,7 @@ class Writer:
         """Add the columns that nodes need, and return the table of each."""
         table_of = {}
         for node in nodes:
-            plan = self._plan(node)
+            plan = self.plan(node)
             plan.observe(node)
             table_of[node.id] = plan.name
         return table_of
@@ -253,11 +240,11 @@ class Writer:
             for end in (edge.source, edge.target):
                 if end not in table_of:
                     raise InvalidInput(f"{edge_words(edge)}: there is no node {end!r}")
-            plan = self._plan(edge)
+            plan = self.plan(edge)
             plan.observe(edge)
             plan.pairs[table_of[edge.source], table_of[edge.target]] = None
 
-    def _plan(self, item: Item) -> TablePlan:
+    def plan(self, item: Item) -> TablePlan:
         """Return the table of an item, which may be yet to create; see `LadybugStore`."""
         relation, label = (
             (False, item.label) if isinstance(item, Node) else (True, item.relation)
@@ -279,7 +266,8 @@ class Writer:
             self._plans[relation, label] = TablePlan(name, label, relation, stored)
         return self._plans[relation, label]
 
-    def _define(self) -> None:
+    def define(self) -> None:
+        """Create the tables and columns that the plans need."""
         for plan in sorted(self._plans.values(), key=lambda plan: plan.relation):
             for statement in plan.statements():
                 self._session.do(statement)
@@ -331,7 +319,7 @@ class Writer:
 
     def _replace(self, nodes: Iterable[Node]) -> None:
         """Overwrite the nodes with the same ids and tables."""
-        for plan, batch in _grouped((self._plan(node), node) for node in nodes):
+        for plan, batch in _grouped((self.plan(node), node) for node in nodes):
             values = ", ".join(
                 f"n.{quoted(column)} = c{i}"
                 for i, column in enumerate(plan.types)
@@ -350,7 +338,7 @@ class Writer:
         placed = (
             (
                 (
-                    self._plan(item),
+                    self.plan(item),
                     *(
                         (table_of[item.source], table_of[item.target])
                         if isinstance(item, Edge)
@@ -362,35 +350,37 @@ class Writer:
             for item in items
         )
         for (plan, *ends), batch in _grouped(placed):
-            table, columns = quoted(plan.name), ", ".join(map(quoted, plan.types))
-            values = ", ".join(
-                f"{quoted(column)}: c{i}"
-                for i, column in enumerate(plan.types, len(ends))
+            kinds = {"from": "STRING", "to": "STRING"} if ends else {}
+            rows = _arrow(kinds | plan.types, map(plan.row, batch))
+            self.insert_rows(plan, ends, rows)
+
+    def insert_rows(
+        self,
+        plan: TablePlan,
+        ends: Sequence[str],
+        rows: Any,
+        copied: int = _COPIED,
+    ) -> None:
+        """Insert the rows of an Arrow table, with ids of edges' ends before the columns
+        of a table; at least `copied` of them are copied.
+        """
+        table, columns = quoted(plan.name), ", ".join(map(quoted, plan.types))
+        values = ", ".join(
+            f"{quoted(column)}: c{i}" for i, column in enumerate(plan.types, len(ends))
+        )
+        if ends:
+            source, target = ends
+            statement = (
+                f"MATCH (a:{quoted(source)} {{id: c0}}) MATCH (b:{quoted(target)}"
+                f" {{id: c1}}) CREATE (a)-[:{table} {{{values}}}]->(b)"
             )
-            if ends:
-                source, target = ends
-                create = (
-                    f"MATCH (a:{quoted(source)} {{id: c0}}) MATCH (b:{quoted(target)}"
-                    " {id: c1}) "
-                )
-                create += f"CREATE (a)-[:{table} {{{values}}}]->(b)"
-                copied = (
-                    f"COPY {table}({columns}) FROM $rows (from={literal(source)},"
-                    f" to={literal(target)})"
-                )
-            else:
-                create, copied = (
-                    f"CREATE (:{table} {{{values}}})",
-                    f"COPY {table}({columns}) FROM $rows",
-                )
-            rows = _arrow(
-                ({"from": "STRING", "to": "STRING"} if ends else {}) | plan.types,
-                map(plan.row, batch),
-            )
-            self._session.do(
-                copied if len(batch) >= _COPIED else f"LOAD FROM $rows {create}",
-                rows=rows,
-            )
+            between = f" (from={literal(source)}, to={literal(target)})"
+        else:
+            statement, between = f"CREATE (:{table} {{{values}}})", ""
+        statement = f"LOAD FROM $rows {statement}"
+        if rows.num_rows >= copied:
+            statement = f"COPY {table}({columns}) FROM $rows{between}"
+        self._session.do(statement, rows=rows)
 
 
 def _words(item: Item) -> str:
@@ -407,22 +397,46 @@ def _grouped(pairs: Iterable[tuple[K, V]]) -> Iterator[tuple[K, list[V]]]:
 
 def _arrow(kinds: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> Any:
     """Return rows as an Arrow table with the columns c0, c1 and so on."""
+    listed = [*rows]
+    columns = {
+        column: arrow_column(column, kind, [row.get(column) for row in listed])
+        for column, kind in kinds.items()
+    }
+    return arrow_table(kinds, columns, len(listed))
+
+
+def arrow_table(
+    kinds: Mapping[str, str], columns: Mapping[str, Any], n_rows: int
+) -> Any:
+    """Return arrays as a table with the columns c0, c1 and so on; absent ones are null."""
     import pyarrow as pa
 
-    listed, arrays = [*rows], []
-    for column, kind in kinds.items():
-        scalar = pa.type_for_alias(_ARROW[kind.removesuffix("[]")])
-        arrow_type = pa.list_(scalar) if kind.endswith("[]") else scalar
-        try:
-            arrays.append(
-                pa.array([row.get(column) for row in listed], type=arrow_type)
-            )
-        except ValueError as error:  # an integer that no float can hold
-            raise InvalidInput(f"property {column!r}: {error}") from error
+    arrays = [
+        columns[column] if column in columns else pa.nulls(n_rows, _arrow_type(kind))
+        for column, kind in kinds.items()
+    ]
     return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
 
 
-def _type_of(value: Any) -> str:
+def arrow_column(column: str, kind: str, values: Sequence[Any]) -> Any:
+    """Return values as an array of a column's type."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(values, type=_arrow_type(kind))
+    except ValueError as error:  # an integer that no float can hold
+        raise InvalidInput(f"property {column!r}: {error}") from error
+
+
+def _arrow_type(kind: str) -> Any:
+    """Return the type in Arrow of a column's type."""
+    import pyarrow as pa
+
+    scalar = pa.type_for_alias(_ARROW[kind.removesuffix("[]")])
+    return pa.list_(scalar) if kind.endswith("[]") else scalar
+
+
+def type_of(value: Any) -> str:
     """Return the column type of a value; text for a value without one, such as a map."""
     if isinstance(value, (list, tuple)):
         kinds = {*map(_scalar_type, value)}

@@ -339,6 +339,28 @@ class Graph:
             for block in _blocks(rows):
                 self.run(text, {"rows": self._placed(block, required=True)})
 
+    def insert(self, nodes: Mapping[str, Node], edges: Mapping[EdgeKey, Edge]) -> None:
+        """Write nodes, then edges, of which none is there."""
+        of_relation = edge_rows(self.layout, edges)
+        self._refuse_foreign(list(nodes))
+        marker = quote(self.layout.marker)
+        for labels, rows in node_rows(self.layout, nodes).items():
+            written = ":".join([marker, *map(quote, labels)])
+            text = f"UNWIND $rows AS values CREATE (n:{written}) SET n = values"
+            for block in _blocks(rows):
+                self.run(text, {"rows": [values for _, values in block]})
+        end = f":{marker} {{{quote(self.layout.id or '')}: "
+        for relation, rows in of_relation.items():
+            text = (
+                f"UNWIND $rows AS row MATCH (a{end}row[0]}}) MATCH (b{end}row[1]}})"
+                f" CREATE (a)-[r:{quote(relation)}]->(b) SET r = row[4]"
+                " RETURN count(r)"
+            )
+            for block in _blocks(rows):
+                ((count,),) = self.run(text, {"rows": block})
+                if count < len(block):
+                    self._placed(block, required=True)  # names the end that is missing
+
     def delete(self, ids: Sequence[str]) -> None:
         """Delete nodes and their edges."""
         self._refuse_foreign(ids)

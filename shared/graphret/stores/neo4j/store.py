@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from operator import methodcaller
 from typing import Any, Self, TypeVar
 
 from graphret.errors import InvalidInput, StoreError
 from graphret.schema import GraphSchema
 from graphret.stores.base import Rows, require_names, require_seconds
-from graphret.stores.database import DatabaseStore
+from graphret.stores.database import DatabaseStore, distinct_edges, distinct_nodes
 from graphret.stores.neo4j.connection import Connection, driver_of
 from graphret.stores.neo4j.graph import Graph, read_rows
 from graphret.stores.neo4j.layout import (
@@ -199,13 +200,36 @@ class Neo4jStore(DatabaseStore):
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
         """Add or replace nodes and edges in one go; see `GraphStore.upsert`."""
-        if (nodes := list(nodes)) and not self._is_view:
-            layout = self.graph().layout
-            self._layout = replace(layout, added=not layout.own)
-            if not self._constrained:
-                self.write(Graph.constrain)
-                self._constrained = True
+        if nodes := list(nodes):
+            self._constrain()
         super().upsert(nodes, edges)
+
+    def insert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
+        """Add nodes and edges of which none is there, in one go.
+
+        This takes a fraction of the time of `upsert`, which looks for each. A node that
+        is there is an error; an edge that is there would be there twice.
+        """
+        self._require_writable()
+        new_nodes, new_edges = distinct_nodes(nodes), distinct_edges(edges)
+        if new_nodes:
+            self._constrain()
+        if new_nodes or new_edges:
+            self._write(
+                methodcaller("insert", new_nodes, new_edges),
+                nodes=[*new_nodes.values()],
+                edges=[*new_edges.values()],
+            )
+
+    def _constrain(self) -> None:
+        """Prepare a graph for its first nodes of graphret's."""
+        if self._is_view:
+            return
+        layout = self.graph().layout
+        self._layout = replace(layout, added=not layout.own)
+        if not self._constrained:
+            self.write(Graph.constrain)
+            self._constrained = True
 
     def write(self, work: Callable[[Graph], T]) -> T:
         """Run `work` in a write transaction, a new one or the current one.
