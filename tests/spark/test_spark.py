@@ -474,6 +474,11 @@ def test_numbers_names_and_sums_are_never_loosened(
             " RETURN DISTINCT f.year - 1999",  # a 0 that was found is an answer
             "The query ran as written and found 1 row.",
         ),
+        (
+            "MATCH (f:Film)-[:WRITTEN_BY]->(:Writer) WHERE f.year > 1990"
+            " RETURN f.year - 2001 AS later, sum(f.year - 2001) AS n",
+            "The query ran as written and found 1 row.",
+        ),
         ("MATCH (f:Films)-[:WRITTEN_BY]->(p) RETURN p", "The query was repaired ("),
         ("MATCH (f:Film) DELETE f", "The step did not run: the query was refused: "),
     ],

@@ -63,11 +63,10 @@ class QueryResult:
     def finds_something(self) -> bool:
         """Whether a row has a value that says something.
 
-        A 0 does not if the query aggregates, such as a count of what is misspelt; a
-        node's property may be 0.
+        A 0 does not if all rows become one, such as a count of what is misspelt; a
+        node's property, or the sum of a group, may be 0.
         """
-        is_aggregating = any(aggregates(self.query.report.tree))
-        nothing = (*_NOTHING, 0) if is_aggregating else _NOTHING
+        nothing = (*_NOTHING, 0) if _makes_one_row(self.query) else _NOTHING
         return any(value not in nothing for row in self.rows.rows for value in row)
 
     @property
@@ -149,6 +148,18 @@ class CheckedQuery:
             if looser_result.finds_something:
                 return looser_result
         return result
+
+
+def _makes_one_row(query: RepairedQuery) -> bool:
+    """Whether a clause only aggregates, so that it returns a row even of nothing."""
+    clauses = (
+        clause
+        for clause in walk(query.report.tree)
+        if isinstance(clause, ast.With | ast.Return)
+    )
+    return any(
+        all(any(aggregates(item)) for item in clause.expressions) for clause in clauses
+    )
 
 
 def _why(result: QueryResult, rank: int, row: Mapping[str, Any]) -> Evidence:
