@@ -15,9 +15,9 @@ _EVERYDAY = 0.1
 def beliefs(
     n_links: NDArray[np.int64], everyday: NDArray[np.float64]
 ) -> NDArray[np.float32]:
-    """Return how far links of one relation can be believed, by the numbers of the names
-    that make them, ``(names,)``.
+    """Return how far to believe links of one relation, by the names that make them.
 
+    The belief for each name, ``(names,)``, is
     ``(1 - 0.1 w) (1 - 0.005 max(0, ln(m / 10)))``, where m links are made by the name,
     and w is the share of its occurrences in which it is an everyday word. A ranking may
     well hold more against a name that makes many links: here only what no question

@@ -77,8 +77,10 @@ class _Numbered(dict[Any, int]):
 
 @dataclass(frozen=True, eq=False)
 class CodeLists:
-    """For each node a list of numbers: where it begins, ``(n + 1,)``, and all lists in
-    turn, ``(m,)``.
+    """A list of numbers for each node, the lists stored one after another.
+
+    `starts` says where each list begins, ``(n + 1,)``; `codes` holds all lists in turn,
+    ``(m,)``.
     """
 
     starts: NDArray[np.int64]

@@ -1,6 +1,4 @@
-"""`Connections`: the edges of a graph that follow from its nodes, and what they follow
-from.
-"""
+"""`Connections`: the edges that follow from a graph's nodes, and from what."""
 
 from __future__ import annotations
 
@@ -81,8 +79,10 @@ class Connections:
         return nothing.changed(Change.whole(nodes), dense, executor)
 
     def parts(self, *, follow_alone: bool) -> Parts:
-        """The connections as they are saved; without the edges that follow where the
-        graph has no others, `follow_alone`.
+        """Return the connections as they are saved.
+
+        Where the graph has no other edges, `follow_alone`, the edges that follow are
+        left out.
         """
         parts = Parts()
         if not follow_alone:
@@ -134,8 +134,10 @@ class Connections:
     def changed(
         self, change: Change, dense: DenseIndex | None, executor: Executor = LOCAL
     ) -> Connections:
-        """Return what connects the nodes after a change; `dense` has their embeddings
-        then. The names of the corpus stay those of before.
+        """Return what connects the nodes after a change.
+
+        `dense` has the embeddings of the nodes after it. The names of the corpus stay
+        those of before.
         """
         facts, words = self.facts.changed(change), self.words.changed(change)
         entities = self.entities.changed(change)
@@ -163,8 +165,9 @@ class Connections:
         )
 
     def refitted(self) -> Connections:
-        """Return the connections with thresholds, and the rarity of words, fitted to
-        the nodes that there are.
+        """Return the connections with thresholds and word rarity fitted anew.
+
+        They are fitted to the nodes that there are.
         """
         nodes = self.similarity.nodes
         similarity, alike = self.similarity.refitted()
@@ -173,15 +176,14 @@ class Connections:
         return replace(self, edges=edges, similarity=similarity, mentions=mentions)
 
     def with_given(self, given: EdgeTable) -> EdgeTable:
-        """Return every edge: those that follow, and those that were given, which take
-        the place of equal ones.
-        """
+        """Return all edges, with a given edge in place of an equal one that follows."""
         return self.edges.merged(given)
 
 
 class SavedConnections:
-    """What edges follow from, as it was saved with a graph; read when a change first
-    asks for it.
+    """What edges follow from, as it was saved with a graph.
+
+    It is read when a change first asks for it.
     """
 
     def __init__(

@@ -1,5 +1,6 @@
-"""What embeddings are worth in a corpus, against words: fitted while a graph is built,
-with no questions.
+"""What embeddings are worth in a corpus, compared with words.
+
+This is fitted while a graph is built, with no questions.
 
 A sentence, or a row of a table, that is cut out of its passage is a question that one
 passage answers: the rest of that passage. How well embeddings find it, against words,

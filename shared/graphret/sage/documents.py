@@ -17,8 +17,7 @@ _Document = tuple[str, ...]
 
 
 def outdated(fresh: Sequence[Node], nodes: NodeTable) -> set[str]:
-    """Return the ids of those nodes whose document the fresh chunks are a newer version
-    of.
+    """Return the ids of the nodes whose document has a newer version in `fresh`.
 
     Chunks are of one document when they have the same ``source_id`` (LlamaIndex's
     ``ref_doc_id``), or their metadata name the same file or address (LangChain's
@@ -77,9 +76,7 @@ def _unit(node: Node) -> tuple[str, ...]:
 
 
 def _takes_place(node: Node, other: Node) -> bool:
-    """Whether a chunk stands where another one, of a document of the same name,
-    stood.
-    """
+    """Return whether a chunk stands where one of a same-named document did."""
     start, begun = (one.properties.get("chunk_start") for one in (node, other))
     if not isinstance(start, int) or not isinstance(begun, int) or start == begun:
         return True

@@ -1,5 +1,6 @@
-"""What the signals of similarity say of the pairs of a graph, and how many edges come
-of them (SAGE, section 3.3, tables 3, 5 and 17 to 19, appendix B).
+"""What the similarity signals say of a graph's pairs, and how many edges come of them.
+
+See SAGE, section 3.3, tables 3, 5 and 17 to 19, appendix B.
 """
 
 from __future__ import annotations
@@ -77,8 +78,9 @@ class Histogram:
 
 @dataclass(frozen=True)
 class PairStatistics:
-    """What the signals say of the candidate pairs of one kind (SAGE, table 3 and
-    appendix B.2 to B.4).
+    """What the signals say of the candidate pairs of one kind.
+
+    See SAGE, table 3 and appendix B.2 to B.4.
 
     Parameters
     ----------
@@ -107,8 +109,9 @@ class PairStatistics:
 
 
 def with_similarity(graph: SageGraph, percentile: float, logic: Logic) -> SageGraph:
-    """Return the graph with other similarity edges, as if it had been built with this
-    percentile and logic; nothing is embedded again.
+    """Return the graph with similarity edges of another percentile and logic.
+
+    They are as if it had been built with these; nothing is embedded again.
     """
     chosen = replace(graph.settings.similarity, percentile=percentile, logic=logic)
     connections = graph.state.connections
@@ -120,8 +123,9 @@ def with_similarity(graph: SageGraph, percentile: float, logic: Logic) -> SageGr
 
 
 def similarity_of(graph: SageGraph) -> SimilarityIndex:
-    """Return what the similarity edges of a graph come from; an `InvalidInput` where it
-    has no embeddings.
+    """Return what the similarity edges of a graph come from.
+
+    It raises `InvalidInput` where the graph has no embeddings.
     """
     if graph.index.dense is None:
         raise InvalidInput("encoder: the graph has none, and so no similarity edges")
@@ -134,8 +138,9 @@ def count_candidates(candidates: Sequence[CandidatePairs], n_nodes: int) -> int:
 
 
 def edge_counts(graph: SageGraph, candidates: int) -> EdgeCounts:
-    """Count the similarity edges and shared entities of a graph, given how many
-    candidates there are.
+    """Count the similarity edges and shared entities of a graph.
+
+    `candidates` is how many candidate pairs there are.
     """
     similarity = similarity_of(graph)
     edges, n_nodes = graph.edges, len(graph)
@@ -206,9 +211,10 @@ def pair_statistics(graph: SageGraph, seed: int = 0) -> list[PairStatistics]:
 
 
 def counts_per_node(graph: SageGraph, name: str) -> dict[str, list[int]]:
-    """Return for each role of nodes how many of them have 0, 1, … entries of a
-    property, ``entities`` or ``events``, with `MOST` and more as one (SAGE, figures 5,
-    8 and 12).
+    """Return, for each role, how many nodes have 0, 1, … entries of a property.
+
+    The property is ``entities`` or ``events``; `MOST` and more count as one (SAGE,
+    figures 5, 8 and 12).
     """
     role = similarity_of(graph).role
     lengths = np.asarray(
@@ -224,8 +230,9 @@ def counts_per_node(graph: SageGraph, name: str) -> dict[str, list[int]]:
 
 
 def correlation(one: Values, other: Values) -> float | None:
-    """Return Pearson's correlation over the pairs of which both signals are known;
-    `None` where there are fewer than two, or one signal does not vary.
+    """Return Pearson's correlation over the pairs of which both signals are known.
+
+    It is `None` where there are fewer than two such pairs, or one signal does not vary.
     """
     known = ~(np.isnan(one) | np.isnan(other))
     x, y = one[known], other[known]
@@ -278,9 +285,7 @@ def _distinct(
 def _entity_counter(
     similarity: SimilarityIndex,
 ) -> Callable[[NDArray[np.int64], NDArray[np.int64]], Values]:
-    """Return what counts the entities that the nodes of each pair share, common ones
-    too.
-    """
+    """Return a function that counts the entities each pair shares, common ones too."""
     n_nodes = len(similarity.nodes)
     borne = similarity.entities.bearers(n_nodes, np.arange(n_nodes)).incidence
 
@@ -296,8 +301,9 @@ def _entity_counter(
 
 
 def _parts(nodes: NodeTable, name: str) -> list[frozenset[str]]:
-    """Return the entries of a property of each node, such as its events, as names that
-    can be compared.
+    """Return the entries of a property of each node as names that can be compared.
+
+    The property is one such as ``events``.
     """
     return [
         frozenset(

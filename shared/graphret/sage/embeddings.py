@@ -48,10 +48,10 @@ class Embeddings:
         settings: SimilaritySettings,
         executor: Executor = LOCAL,
     ) -> tuple[Embeddings, NDArray[np.int64]]:
-        """Return the embeddings after a change, embedding only new texts, and the nodes
-        that have other neighbours than before.
+        """Return the embeddings after a change, and the nodes whose neighbours changed.
 
-        `dense` has the embeddings of the nodes' contents, and embeds the other texts.
+        Only new texts are embedded. `dense` has the embeddings of the nodes' contents,
+        and embeds the other texts.
         """
         nodes = change.after
         bare = settings.contents_only or dense.encoder is None

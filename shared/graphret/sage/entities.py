@@ -1,5 +1,6 @@
-"""Nodes that name the same entities: who bears which names, and which pairs share the
-rarest. Never all pairs.
+"""Nodes that name the same entities: who bears which names, and who shares the rarest.
+
+It never compares all pairs.
 """
 
 from __future__ import annotations
@@ -106,8 +107,9 @@ class Entities:
         return by_name[np.argsort(self.counts[by_name], kind="stable")]
 
     def bearers(self, cap: int, of: NDArray[np.int64]) -> EntityIncidence:
-        """Return who bears the names that the nodes at some positions share with
-        others.
+        """Return who bears the names that the nodes at some positions share.
+
+        Only names that 2 to `cap` nodes bear count.
         """
         names = flags(self.borne.at(of), len(self.counts)) & self.shared(cap)
         ranked = self.rarest_first(np.flatnonzero(names))
@@ -126,8 +128,9 @@ class Entities:
     def whose_names_changed(
         self, before: Entities, change: Change, cap: int
     ) -> NDArray[np.int64]:
-        """Return the nodes that bear a name which others share with them now, or
-        before.
+        """Return the nodes that bear a touched name which is shared, now or before.
+
+        A name is touched if a node that left or is fresh bears it.
         """
         touched = [before.borne.at(change.left), self.borne.at(change.fresh)]
         names = flags(np.concatenate(touched), len(self.counts))
@@ -182,14 +185,14 @@ def overlapping(
     rows: NDArray[np.int64],
     n_fitted: int,
 ) -> Neighbors:
-    """Return for the nodes at `rows`, ascending, the others that share the rarest
-    entities with them, and how rare these are.
+    """Return the nodes that share the rarest entities with those at `rows`.
 
-    The rarity of a pair is Σ over the shared entities of ``ln(1 + n / bearers) / ln(1 +
-    n / 2)``, their inverse document frequency as a share of the highest possible, among
-    the `n_fitted` nodes that there were when thresholds were fitted. Each node proposes
-    the `most` best of each `role`, ``(n,)``. Pairs of nodes from one `source`,
-    ``(n,)``, are left out: they share its title, and structure joins them.
+    The positions in `rows` are ascending, and each pair comes with its rarity: Σ over
+    the shared entities of ``ln(1 + n / bearers) / ln(1 + n / 2)``, their inverse
+    document frequency as a share of the highest possible, among the `n_fitted` nodes
+    that there were when thresholds were fitted. Each node proposes the `most` best of
+    each `role`, ``(n,)``. Pairs of nodes from one `source`, ``(n,)``, are left out:
+    they share its title, and structure joins them.
     """
     n_roles = int(role.max(initial=0)) + 1
     rarity = np.log1p(n_fitted / entities.counts) / np.log1p(n_fitted / 2)

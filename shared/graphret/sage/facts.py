@@ -1,5 +1,6 @@
-"""What the links of a graph ask of its nodes, in columns: a property is read once, when
-its node comes.
+"""What the links of a graph ask of its nodes, in columns.
+
+A property is read once, when its node is added.
 """
 
 from __future__ import annotations
@@ -28,8 +29,7 @@ _COLUMNS = (*_READ, "is_head")
 
 @dataclass(frozen=True, eq=False)
 class NodeFacts:
-    """What nodes were made from, where in it they stand, and their titles, ``(n,)``
-    each.
+    """What nodes were made from, their place in it, and their titles, ``(n,)`` each.
 
     The columns are numbers of `strings`: `source`, the item that a node was made from,
     itself where none is known; `file`, the file of that; `kin`, what tells the chunks
@@ -88,9 +88,7 @@ class NodeFacts:
 
     @cached_property
     def number(self) -> NDArray[np.int64]:
-        """The number of each node among the chunks of its source, 0 where it has
-        none.
-        """
+        """The number of each node among its source's chunks, 0 where it has none."""
         return np.where(self.place == NO_PLACE, 0, self.place)
 
     @property

@@ -1,6 +1,4 @@
-"""`SageGraph`: a corpus as a graph of chunks that can be searched, changed, saved and
-opened.
-"""
+"""`SageGraph`: a corpus as a graph of chunks to search, change, save and open."""
 
 from __future__ import annotations
 
@@ -59,12 +57,11 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 class SageGraph:
-    """A graph over chunks of documents, segments of tables and records, with indexes
-    over them (SAGE, section 2).
+    """A graph over chunks of documents, segments of tables and records, with indexes.
 
-    Made by `build`, `from_nodes` or `load`. `add` and `remove` change it; a retrieval
-    that has begun does not notice. Its `store` can be copied into a database, over
-    which `Expand` answers as this graph does.
+    It is described in SAGE, section 2. Made by `build`, `from_nodes` or `load`. `add`
+    and `remove` change it; a retrieval that has begun does not notice. Its `store` can
+    be copied into a database, over which `Expand` answers as this graph does.
     """
 
     def __init__(
@@ -236,9 +233,7 @@ class SageGraph:
 
     @property
     def store(self) -> MemoryStore:
-        """The graph as it is now, as a store; changes to the store do not change this
-        graph.
-        """
+        """The graph as it is now, as a store whose changes do not reach this graph."""
         return MemoryStore(self.state.graph)
 
     @property
@@ -300,8 +295,7 @@ class SageGraph:
         return GraphReport.of(self.nodes, self.edges, self.thresholds, alpha, quality)
 
     def view(self, where: WhereLike) -> Self:
-        """Return the graph of the nodes that satisfy `where` alone: a copy that cannot
-        be changed.
+        """Return an unchangeable copy with only the nodes that satisfy `where`.
 
         Nothing of the other nodes can be reached, counted or shown through it.
         """
@@ -327,8 +321,7 @@ class SageGraph:
     def add(
         self, items: Corpus | Iterable[Item], *, edges: Iterable[Edge] = ()
     ) -> list[str]:
-        """Add items, each in place of what had its id, and return the ids of their
-        nodes.
+        """Add items, each in place of what had its id, and return their nodes' ids.
 
         A document or table that was read from a Markdown file takes the place of all
         that was read from it earlier. The edges afterwards are those of a graph built
@@ -354,8 +347,7 @@ class SageGraph:
         edges: Iterable[Edge] = (),
         replace_documents: bool = True,
     ) -> list[str]:
-        """Add chunks that somebody else cut, each in place of the node that had
-        its id.
+        """Add chunks cut elsewhere, each in place of the node that had its id.
 
         Parameters
         ----------
@@ -374,9 +366,7 @@ class SageGraph:
         items: Iterable[str],
         replace_documents: bool,
     ) -> list[str]:
-        """Add chunks in place of all that was made of some items, and of what they make
-        out of date.
-        """
+        """Add chunks in place of the nodes made of some items and of outdated ones."""
         with self._writing:
             gone = set().union(*self.state.nodes_of(items).values())
             if replace_documents:
@@ -385,9 +375,7 @@ class SageGraph:
         return [node.id for node in fresh]
 
     def refresh(self, nodes: Iterable[Node]) -> Changes:
-        """Have the graph hold these chunks and no other node, and say what was added,
-        changed and deleted.
-        """
+        """Make the graph hold exactly these chunks, and return what changed."""
         fresh = list(nodes)
         if not fresh:
             raise InvalidInput(_EMPTY)
@@ -402,8 +390,7 @@ class SageGraph:
         return found
 
     def remove(self, ids: Iterable[str]) -> list[str]:
-        """Take away items, files or single nodes by id, and return the ids of the nodes
-        that went.
+        """Remove items, files or single nodes by id, and return the removed nodes' ids.
 
         Raises
         ------
@@ -425,9 +412,10 @@ class SageGraph:
         return sorted(gone)
 
     def refit(self) -> None:
-        """Fit to the nodes that there are now what changes leave as it was: the
-        thresholds of similarity edges, how rare entities and the words of names are,
-        and what embeddings are worth.
+        """Fit to the current nodes what stays the same through changes.
+
+        These are the thresholds of similarity edges, how rare entities and the words of
+        names are, and what embeddings are worth.
         """
         with self._writing:
             state = self.state
@@ -451,8 +439,9 @@ class SageGraph:
     # -- on disk
 
     def save(self, folder: str | Path) -> None:
-        """Write the graph to a folder, in whole or not at all; an earlier one there
-        stays in force until then.
+        """Write the graph to a folder, in whole or not at all.
+
+        An earlier graph there stays in force until then.
 
         Raises
         ------

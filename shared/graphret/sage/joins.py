@@ -99,8 +99,10 @@ class TableCells:
     def changed(
         self, change: Change, settings: LinkSettings
     ) -> tuple[TableCells, Relinked]:
-        """Return the cells after a change, reading the fresh nodes, and the links that
-        it makes anew: all where it touches a cell, as what is a key hangs on all.
+        """Return the cells after a change, and the links that it makes anew.
+
+        Only the fresh nodes are read. All links are made anew where the change touches
+        a cell, as what is a key depends on all cells.
         """
         nodes = change.moved[self.cells["node"]]
         made = np.asarray(

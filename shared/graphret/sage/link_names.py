@@ -1,5 +1,6 @@
-"""Which names make the links of a graph: the commonest, and those that can be believed
-least, with an example each.
+"""Which names make the links of a graph: the commonest, and the least believed.
+
+Each comes with an example.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ class _NameLinks:
 
 
 def link_names(nodes: NodeTable, edges: EdgeTable) -> dict[str, list[dict[str, Any]]]:
-    """Return the ten names that make most links, ``commonest``, and the ten least
-    believed, ``doubtful``.
+    """Return the ten names that make most links, and the ten that are least believed.
 
-    Each has ``name``, ``relation``, ``kind`` (the commonest of `KIND_WEIGHTS`, where it
-    has one), ``edges``, ``weight`` (their mean, how far they can be believed), and as
-    an example ``source`` and ``target``, by name.
+    They are under ``commonest`` and ``doubtful``. Each has ``name``, ``relation``,
+    ``kind`` (the commonest of `KIND_WEIGHTS`, where it has one), ``edges``, ``weight``
+    (their mean, how far they can be believed), and as an example ``source`` and
+    ``target``, by name.
     """
     found = _by_name(edges)
     common = sorted(found, key=lambda key: (-found[key].edges, key))[:_MOST]

@@ -134,10 +134,10 @@ class Mentions:
         words: WordsSaid,
         executor: Executor = LOCAL,
     ) -> tuple[Mentions, Relinked]:
-        """Return the mentions after a change of the nodes, `facts` and `words` being
-        those after it, and the links that it makes anew.
+        """Return the mentions after a change of the nodes, and the links it makes anew.
 
-        Read anew are the fresh nodes, and those that say a name which others bear now.
+        `facts` and `words` are those after the change. Read anew are the fresh nodes,
+        and those that say a name which others bear now.
         """
         names, renamed = self.names.changed(*_renaming(change, old_facts, facts))
         names = names if names.rarity else names.fitted()
@@ -160,8 +160,9 @@ class Mentions:
         return after._relinked(said, differing, change.fresh, facts)
 
     def refitted(self, nodes: NodeTable, facts: NodeFacts) -> tuple[Mentions, Relinked]:
-        """Return the mentions with words as rare as they are now in names, of which
-        those depend that a cell and what stands around it make up.
+        """Return the mentions after the rarity of words in names is fitted anew.
+
+        The names that a cell and what stands around it make up depend on this rarity.
         """
         names, of_tables = self.names.fitted(), facts.is_table[self.said["owner"]]
         made = self._read(nodes, np.flatnonzero(facts.is_table), names, LOCAL)
@@ -173,12 +174,12 @@ class Mentions:
     def _relinked(
         self, said: Said, differing: Said, fresh: NDArray[np.int64], facts: NodeFacts
     ) -> tuple[Mentions, Relinked]:
-        """Return the mentions with what is said now, of which it is set what makes
-        links, and the links to the nodes that a change touches.
+        """Return the mentions, marked by what makes links, and the links made anew.
 
-        `differing` is said no more, or only now. Which mentions of a node make links
-        hangs on how everyday its names are, and on who else mentions it; how far one is
-        believed, on how many links its name makes.
+        `said` is what is said now; the links are those to the nodes that a change
+        touches. `differing` is said no more, or only now. Which mentions of a node make
+        links hangs on how everyday its names are, and on who else mentions it; how far
+        one is believed, on how many links its name makes.
         """
         n_names, n_nodes = len(self.spelled), len(facts.file)
         everyday = padded(self.everyday, n_names, 0.0)
@@ -293,8 +294,9 @@ class Mentions:
 def _completing(
     renamed: Renamed, names: NodeNames, words: WordsSaid, facts: NodeFacts
 ) -> NDArray[np.int64]:
-    """Return the tables in which a cell and what stands around it may make up another
-    name than before.
+    """Return the tables in which a cell may complete other names than before.
+
+    A cell completes a name together with what stands around it.
     """
     if names.rarity is None or not facts.is_table.any():
         return np.zeros(0, np.int64)
@@ -307,8 +309,9 @@ def _completing(
 def _renaming(
     change: Change, before: NodeFacts, facts: NodeFacts
 ) -> tuple[set[str], dict[str, Sequence[str]]]:
-    """Return the nodes that bear names no more, and the names of those that do now: the
-    first of each source bear them.
+    """Return the nodes that no longer bear names, and the names of those that now do.
+
+    Only the first node of each file bears names.
     """
     was, now = before.heads, facts.heads
     stays = change.moved[was]
@@ -324,8 +327,10 @@ def _renaming(
 
 
 def _used(mention: Mention, text: str) -> tuple[int, int, bool, int]:
-    """Return how often a text uses a name as a word and as a name, whether it may use
-    it as a word, and what tells the text; zeros for a name that is no everyday word.
+    """Return how often a text uses a name as a word and as a name.
+
+    With these come whether the text may use it as a word, and a hash that identifies
+    the text. All are zero for a name that is no everyday word.
     """
     if mention.kind not in _SAID or not _can_be_everyday(mention.name):
         return 0, 0, False, 0
@@ -342,8 +347,9 @@ def _of_kinds(said: Said, *kinds: str) -> NDArray[np.bool_]:
 
 
 def _everyday(said: Said, n_names: int) -> NDArray[np.float64]:
-    """Return how everyday each name is, by its number; 0 where no text uses it as a
-    word.
+    """Return how everyday each name is, by its number.
+
+    It is 0 where no text uses the name as a word.
     """
     texts = said[_of_kinds(said, *_TEXTS)]
     texts = texts[flags(texts["name"][texts["may_be_word"]], n_names)[texts["name"]]]
@@ -364,8 +370,9 @@ def _everyday(said: Said, n_names: int) -> NDArray[np.float64]:
 def _standing(
     said: Said, everyday: NDArray[np.float64], facts: NodeFacts
 ) -> NDArray[np.int8]:
-    """Return of mentions, among them all of the nodes that they name, whether they
-    count, ``(s,)``.
+    """Return whether each mention counts, ``(s,)``.
+
+    For every node that they name, `said` holds all mentions of it.
     """
     standing = np.full(len(said), DROPPED, np.int8)
     at = np.flatnonzero(_are_names(said, everyday))
@@ -386,9 +393,7 @@ def _are_names(said: Said, everyday: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _are_of_others(said: Said, facts: NodeFacts) -> NDArray[np.bool_]:
-    """Return which mentions are of another source, which bears another title,
-    ``(s,)``.
-    """
+    """Return which mentions are of another source with another title, ``(s,)``."""
     owner, target = said["owner"], said["target"]
     title, file = facts.title, facts.file
     same_title = (title[target] > 0) & (title[owner] == title[target])
@@ -397,9 +402,7 @@ def _are_of_others(said: Said, facts: NodeFacts) -> NDArray[np.bool_]:
 
 
 def _first_of_sources(said: Said, facts: NodeFacts) -> NDArray[np.bool_]:
-    """Return which mentions are the first by the text of a source, or by a row,
-    ``(s,)``.
-    """
+    """Return which mentions are by a row, or the first by a file's text, ``(s,)``."""
     by_text = np.flatnonzero(said["row"] == NO_ROW)
     owner, target = said["owner"][by_text], said["target"][by_text]
     alias = _of_kinds(said, *_ALIASES)[by_text]
@@ -412,8 +415,9 @@ def _first_of_sources(said: Said, facts: NodeFacts) -> NDArray[np.bool_]:
 
 
 def _without_common(said: Said, n_sources: int) -> NDArray[np.bool_]:
-    """Return which mentions make links, ``(s,)``: those that count, without those of
-    what too many sources say.
+    """Return which mentions make links, ``(s,)``.
+
+    They are those that count, except mentions of what too many sources name.
     """
     counts, target = said["standing"] != DROPPED, said["target"]
     n_targets = int(target.max(initial=-1)) + 1

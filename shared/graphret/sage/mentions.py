@@ -1,6 +1,4 @@
-"""What a text, or a row of a table, names: the names of nodes that it holds, and in
-which way.
-"""
+"""Which nodes a text, or a row of a table, names, and in which way."""
 
 from __future__ import annotations
 
@@ -46,9 +44,7 @@ _RANK = {kind: rank for rank, kind in enumerate(KIND_WEIGHTS)}
 
 @dataclass(frozen=True, slots=True)
 class TextUnit:
-    """A stretch of text: the body of a node (one cell), or a row of a table with what
-    stands around it.
-    """
+    """A stretch of text: a node's body as one cell, or a table row with its context."""
 
     owner: int
     row: int
@@ -58,9 +54,7 @@ class TextUnit:
 
 
 class Mention(NamedTuple):
-    """By what a unit names a node: the kind of the link, how much of the name is said,
-    in which column.
-    """
+    """How a unit names a node: the kind, the share of the name said, the column."""
 
     kind: str
     share: float
@@ -136,10 +130,10 @@ class WordRarity:
 
 @dataclass(frozen=True, eq=False)
 class NodeNames:
-    """The names of nodes: who bears one, which a text holds, and which a cell and its
-    context make up.
+    """The names of nodes, and who bears them.
 
-    Never changed once made; `changed` makes the next.
+    It finds which names a text holds, and which a cell and its context make up. Never
+    changed once made; `changed` makes the next.
 
     Parameters
     ----------
@@ -177,8 +171,9 @@ class NodeNames:
         rarity: WordRarity | None,
         spoken_names: Sequence[str],
     ) -> NodeNames:
-        """Return the names that nodes bear as full ones, and as others, `spoken_names`
-        being those that a text can say.
+        """Return the names that nodes bear, in full or as aliases.
+
+        `spoken_names` are those that a text can say.
         """
         given: dict[str, Sequence[Name]] = {}
         bags: dict[str, frozenset[str]] = {}
@@ -231,8 +226,10 @@ class NodeNames:
     def changed(
         self, gone: Collection[str], come: Mapping[str, Sequence[str]]
     ) -> tuple[NodeNames, Renamed]:
-        """Return the names when some nodes bear none any more and others come, and
-        which names a text may say otherwise now.
+        """Return the names after nodes lose or gain some, and what changed for texts.
+
+        The nodes of `gone` bear no names any more; those of `come` bear the given ones.
+        What changed are the names that a text may say otherwise now.
         """
         named = {id_: [*_names(own)] for id_, own in come.items()}
         left = [(id_, name) for id_ in gone for name in self.given.get(id_, ())]
@@ -282,8 +279,10 @@ class NodeNames:
         return gazetteer
 
     def _borne(self, words: Words) -> tuple[Sequence[str], Sequence[str], str]:
-        """Return who bears a name in full and as an alias, where it says anything, and
-        how the first who bears it spells it.
+        """Return who bears a name in full, who as an alias, and how it is spelled.
+
+        A side that too many nodes bear is empty. The spelling is that of the first
+        bearer.
         """
         spoken = " ".join(words)
         sides = self.full.get(spoken, ()), self.alias.get(spoken, ())
@@ -303,8 +302,9 @@ class NodeNames:
         return [self._mentions(unit) for unit in units]
 
     def _mentions(self, unit: TextUnit) -> dict[str, Mention]:
-        """Return the nodes that a unit names, its own too, each by the first of the
-        kinds that applies.
+        """Return the nodes that a unit names, its own too.
+
+        Each comes with the first of the kinds that applies.
         """
         best: dict[str, Mention] = {}
 
@@ -349,10 +349,11 @@ class NodeNames:
     def _completed(
         self, cell: Words, context: frozenset[str]
     ) -> list[tuple[str, float]]:
-        """Return the nodes whose name holds every word of a cell and otherwise mostly
-        words of its context.
+        """Return the nodes whose name a cell and its context make up.
 
-        With each comes the share of the name's rarity that cell and context cover.
+        Such a name holds every word of the cell and otherwise mostly words of the
+        context. With each comes the share of the name's rarity that cell and context
+        cover.
         """
         need, rarity = without_stop_words(cell), self.rarity
         if (

@@ -23,10 +23,9 @@ COLUMNS = ("own", "other", "similarity")
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One side of a comparison: nodes, ascending, and the row of each node's embedding,
-    ``(p,)`` each.
+    """One side of a comparison: nodes, and the row of each node's embedding.
 
-    Nodes with the same text share a row.
+    Both are ``(p,)``, the nodes ascending. Nodes with the same text share a row.
     """
 
     positions: NDArray[np.int64]
@@ -76,9 +75,7 @@ class Neighbors:
         )
 
     def outdone(self, others: Neighbors, n_nodes: int, m: int) -> Neighbors:
-        """Return those of other neighbours that may be among the `m` best of a node,
-        beside these.
-        """
+        """Return which of the others may be among a node's `m` best, beside these."""
         least = np.full(n_nodes, 2.0, np.float32)
         np.minimum.at(least, self.own, self.similarity)
         least[np.bincount(self.own, minlength=n_nodes) < m] = -1.0
@@ -97,8 +94,9 @@ def changed(
     m: int,
     executor: Executor,
 ) -> tuple[Neighbors, NDArray[np.int64]]:
-    """Return the neighbours after a change, and which nodes have others than before;
-    where the search is exact, those that a search of all nodes finds.
+    """Return the neighbours after a change, and which nodes have others than before.
+
+    Where the search is exact, they are those that a search of all nodes finds.
 
     Nodes that are new or lost a neighbour are looked up again, the others merge what is
     new. The rows of `vectors`, ``(u, d)``, are unit ones, or zero ones, which find
@@ -131,8 +129,7 @@ def changed(
 def nearest(
     vectors: Floats, rows: Side, targets: Side, m: int, executor: Executor = LOCAL
 ) -> Neighbors:
-    """Return the `m` nearest target nodes of each row node by cosine, none its own
-    neighbour.
+    """Return the `m` nearest target nodes of each row node by cosine, never itself.
 
     Every distinct text is compared once, however many nodes bear it.
     """

@@ -30,8 +30,9 @@ def save(
     ranking: LearnedRanking | None,
     replaces: str | None,
 ) -> str:
-    """Write a state of a graph, and what is needed to change it later; return its
-    generation. See `SageGraph.save`.
+    """Write a graph's state, with what later changes need, and return its generation.
+
+    See `SageGraph.save`.
     """
     parts = graph_parts(state.graph)
     parts.add("lexical", state.index.lexical.parts())

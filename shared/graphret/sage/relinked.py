@@ -1,6 +1,4 @@
-"""`Relinked`: the edges that a change makes anew, in place of those that it makes
-void.
-"""
+"""`Relinked`: the edges that a change makes anew, in place of those it makes void."""
 
 from __future__ import annotations
 

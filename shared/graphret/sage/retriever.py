@@ -99,8 +99,9 @@ def _embedded(
     trace: Trace,
     on_failure: str,
 ) -> Generator[Any, Any, HybridIndex]:
-    """Return an index that knows the embedding of `query`, or that of the words alone
-    where none can be had.
+    """Return an index that knows the embedding of `query`, or one of words alone.
+
+    The latter is returned where no embedding can be had.
     """
     dense = index.dense
     is_said = not len(meant)

@@ -134,10 +134,11 @@ class SageSettings:
 
     @classmethod
     def paper(cls) -> SageSettings:
-        """Return the settings of the paper: similarity edges from the 95th percentile
-        by any signal (section 2.1 B), BM25 with one length normalisation and the share
-        0.6 (appendix E), segments of ten rows (section 2.1 A), and no links by names or
-        keys, which are ours.
+        """Return the settings of the paper.
+
+        These are similarity edges from the 95th percentile by any signal (section 2.1
+        B), BM25 with one length normalisation and the share 0.6 (appendix E), segments
+        of ten rows (section 2.1 A), and no links by names or keys, which are ours.
         """
         return cls(
             rows_per_segment=10,

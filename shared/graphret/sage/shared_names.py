@@ -1,5 +1,6 @@
-"""Texts that say the same name which no node bears: by that name a chain of facts goes
-on.
+"""Texts that say the same name which no node bears.
+
+A chain of facts goes on by that name.
 """
 
 from __future__ import annotations
@@ -51,8 +52,7 @@ PAIR = np.dtype(
 def shared_name_links(
     nodes: NodeTable, settings: LinkSettings | None = None
 ) -> EdgeTable:
-    """Return a ``SHARES_NAME`` edge for every two texts that share a name which no node
-    bears.
+    """Return a ``SHARES_NAME`` edge for each two texts that share a name no node bears.
 
     Such a name joins what a chain of facts needs: a film and another one of its
     director, who has no page; a town in Maryland and *History of Maryland*. Either few
@@ -70,8 +70,9 @@ def shared_name_links(
 
 @dataclass(frozen=True, eq=False)
 class Sharers:
-    """By the number of a name: whether it can join texts, how many texts say it, and
-    how everyday it is; ``(names,)`` each.
+    """Whether each name can join texts, how many texts say it, and how everyday it is.
+
+    The columns are by the number of the name, ``(names,)`` each.
 
     Parameters
     ----------
@@ -168,8 +169,9 @@ class SharedNames:
     def _relinked(
         self, touched: NDArray[np.bool_], facts: NodeFacts, entities: Entities
     ) -> tuple[SharedNames, Relinked]:
-        """Return what names join with what makes links, where the lower ends of pairs
-        that come or go are `touched`, ``(n,)``, and the links that are made anew.
+        """Return what names join, marked by what makes links, and the links made anew.
+
+        `touched`, ``(n,)``, marks the lower ends of the pairs that come or go.
         """
         pairs, n_names = self.pairs.copy(), len(entities.names)
         at = np.flatnonzero(touched[pairs["low"]])
@@ -186,8 +188,9 @@ class SharedNames:
         return after, Relinked((SHARES_NAME,), nodes, edges)
 
     def _read(self, change: Change, entities: Entities) -> SharedNames:
-        """Return what is known of nodes and names after a change, without what follows
-        from it.
+        """Return what is known of nodes and names after a change.
+
+        What follows from it is not worked out yet.
         """
         codes = entities.names.of_each
         titled, called, texts = list[list[int]](), list[set[int]](), list[str]()
@@ -260,8 +263,10 @@ class SharedNames:
     def _heads(
         self, chosen: NDArray[np.bool_], facts: NodeFacts
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return some names and the texts that have them in their title, of each source
-        the first; by name, then position.
+        """Return some names and the texts that have them in their title.
+
+        Of each source only the first text is returned. They are ordered by name, then
+        position.
         """
         at = np.flatnonzero(chosen[self.titled.codes])
         name, owner = self.titled.codes[at], self.titled.owners[at]
@@ -379,8 +384,9 @@ class SharedNames:
 
 
 def _are_rarest(pairs: NDArray[np.void], entities: Entities) -> NDArray[np.bool_]:
-    """Return for names that join texts, among them all that join the same two, which is
-    the rarest of these.
+    """Return whether each name is the rarest of those that join the same two texts.
+
+    For every two texts in `pairs`, all names that join them are there.
     """
     ranked = entities.rarest_first(np.unique(pairs["name"]))
     rank = np.zeros(len(entities.names), np.int64)
@@ -394,8 +400,9 @@ def _are_rarest(pairs: NDArray[np.void], entities: Entities) -> NDArray[np.bool_
 
 
 def _tells(key: str, facts: NodeFacts, left: int, right: int) -> bool:
-    """Return whether a name joins two texts: not of one source or title, nor part of
-    both titles.
+    """Return whether a name joins two texts.
+
+    It does not if they are of one source or title, or if it is part of both titles.
     """
     if facts.source[left] == facts.source[right]:
         return False
@@ -406,8 +413,9 @@ def _tells(key: str, facts: NodeFacts, left: int, right: int) -> bool:
 
 
 def _lower_words(text: str) -> set[str]:
-    """Return the words that stand between spaces in a text without a capital: no parts
-    of paths and code.
+    """Return the words of a text that stand between spaces and have no capital.
+
+    Parts of paths and code are left out.
     """
     return {
         word

@@ -25,9 +25,7 @@ _PROPERTIES = {
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """The cosine of two nodes: which field of the left one with which of the
-    right one.
-    """
+    """The cosine of a field of the left node and a field of the right node."""
 
     name: str
     kind: str
@@ -64,8 +62,9 @@ def role_of(labels: Collection[str]) -> int:
 
 
 def text_of(node: Node, name: str, text: NodeText) -> str:
-    """Return a field of a node as text, empty where it has none; `text` is how it
-    becomes its content.
+    """Return a field of a node as text, empty where it has none.
+
+    `text` says how a node becomes its content.
     """
     given = node.properties
     if name == CONTENT:

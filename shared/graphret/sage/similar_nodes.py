@@ -1,5 +1,6 @@
-"""`link_similar`: similarity edges among the nodes with rich text of a graph that has
-relations of its own.
+"""`link_similar`: similarity edges among nodes with rich text.
+
+They are for a graph that has relations of its own.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ class RichNodes:
     rich: dict[str, int]
 
     def candidates(self, settings: SimilaritySettings = SimilaritySettings()) -> int:
-        """Return how many pairs are candidates for an edge at most; neighbours of each
-        other are one pair.
+        """Return how many pairs are candidates for an edge at most.
+
+        Two nodes that are neighbours of each other are one pair.
         """
         n = len(self.nodes)
         return min(n * settings.neighbors, n * (n - 1) // 2)
@@ -109,13 +111,13 @@ def link_similar(
     min_characters: int = MIN_CHARACTERS,
     settings: SimilaritySettings = SimilaritySettings(),
 ) -> int:
-    """Write `IS_SIMILAR` edges between similar nodes into a store, beside its own
-    relations (SAGE, section 3.1).
+    """Write `IS_SIMILAR` edges between similar nodes into a store.
 
-    Candidates are the nearest neighbours of every chosen node by cosine; those at or
-    above the percentile of their cosines become edges, from the id that sorts lower to
-    the other, weighted by the cosine. Written again, the store has the edges that
-    follow from it as it is then, and no others of this kind.
+    They stand beside the store's own relations (SAGE, section 3.1). Candidates are the
+    nearest neighbours of every chosen node by cosine; those at or above the percentile
+    of their cosines become edges, from the id that sorts lower to the other, weighted
+    by the cosine. Written again, the store has the edges that follow from it as it is
+    then, and no others of this kind.
 
     Parameters
     ----------

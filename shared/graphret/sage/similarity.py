@@ -1,5 +1,6 @@
-"""Edges between nodes that are alike (SAGE, section 2.1 B): candidates, a percentile
-for each signal, OR or AND.
+"""Edges between nodes that are alike (SAGE, section 2.1 B).
+
+Candidates become edges by a percentile for each signal, combined by OR or AND.
 """
 
 from __future__ import annotations
@@ -49,8 +50,7 @@ _CACHED = 1 << 14  # tables
 
 @dataclass(frozen=True, eq=False)
 class CandidatePairs:
-    """The pairs of nodes of one kind that are considered for edges of a relation, and
-    what each signal says of them.
+    """The candidate pairs of one kind for a relation, and each signal's values.
 
     `low` and `high` are positions, ``(p,)``, ascending; `values` has float32 ``(p,)``
     for each signal, NaN where a side lacks the field.
@@ -66,8 +66,7 @@ class CandidatePairs:
 def fit_thresholds(
     candidates: Iterable[CandidatePairs], percentile: float, given: Thresholds
 ) -> dict[str, dict[str, float]]:
-    """Return the percentile of every signal's values over the candidate pairs of its
-    kind.
+    """Return the percentile of each signal's values over its kind's candidate pairs.
 
     "We only keep a similarity edge when its metadata similarity exceeds the 95th
     percentile of the empirical distribution" (SAGE, section 2.1 B). Pairs for which a
@@ -88,14 +87,13 @@ def weights(
     thresholds: Mapping[str, float],
     logic: str,
 ) -> NDArray[np.float32]:
-    """Return the weights of the edges that pairs of one kind become, ``(p,)``; 0 for a
-    pair that becomes none.
+    """Return the weights of the edges that pairs of one kind become, ``(p,)``.
 
-    A signal speaks for a pair if it is above 0 and at or above its threshold; texts
-    that occur twice make many values equal to the percentile. For ``or`` one suffices,
-    for ``and`` all that have a threshold must speak. The weight is the highest that
-    speaks, so that it can be read as a similarity, and of a rarity ``1 -
-    exp(-rarity)``.
+    A pair that becomes none has weight 0. A signal speaks for a pair if it is above 0
+    and at or above its threshold; texts that occur twice make many values equal to the
+    percentile. For ``or`` one suffices, for ``and`` all that have a threshold must
+    speak. The weight is the highest that speaks, so that it can be read as a
+    similarity, and of a rarity ``1 - exp(-rarity)``.
     """
     limits = {name: limit for name, limit in thresholds.items() if name in values}
     best = np.zeros(len(next(iter(values.values()))), np.float32)
@@ -113,8 +111,9 @@ def weights(
 
 @dataclass(frozen=True)
 class Fitted:
-    """Thresholds, and to how many nodes they were fitted; both stay as nodes come and
-    go.
+    """Thresholds, and to how many nodes they were fitted.
+
+    Both stay as nodes come and go.
     """
 
     n_nodes: int
@@ -123,8 +122,7 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class SimilarityIndex:
-    """What `IS_SIMILAR` and `SHARES_ENTITY` edges are computed from, over a table of
-    nodes.
+    """What `IS_SIMILAR` and `SHARES_ENTITY` edges over a node table are computed from.
 
     Never changed once made. The edges after `changed` are those of an index that was
     built with all its nodes and the same thresholds, as long as the search is exact
@@ -166,8 +164,9 @@ class SimilarityIndex:
         settings: SimilaritySettings,
         executor: Executor = LOCAL,
     ) -> tuple[SimilarityIndex, Relinked]:
-        """Embed the texts of all signals, and find the nearest neighbours by each; see
-        `changed`.
+        """Embed the texts of all signals, and find the nearest neighbours by each.
+
+        See `changed`.
         """
         change = Change.whole(nodes)
         facts, entities = NodeFacts().changed(change), Entities().changed(change)
@@ -182,13 +181,13 @@ class SimilarityIndex:
         dense: DenseIndex | None,
         executor: Executor = LOCAL,
     ) -> tuple[SimilarityIndex, Relinked]:
-        """Return the index after a change, with the same thresholds, and the edges that
-        it makes anew.
+        """Return the index after a change, and the edges that it makes anew.
 
-        Only texts that were not known are embedded; only the neighbours of nodes that
-        are fresh or lost a neighbour are looked up again, and only the edges of nodes
-        whose neighbours differ. `dense` has the embeddings of the nodes' contents after
-        the change, and embeds other texts; without one there are only shared entities.
+        The thresholds stay the same. Only texts that were not known are embedded; only
+        the neighbours of nodes that are fresh or lost a neighbour are looked up again,
+        and only the edges of nodes whose neighbours differ. `dense` has the embeddings
+        of the nodes' contents after the change, and embeds other texts; without one
+        there are only shared entities.
         """
         embeddings, others = Embeddings.empty(), change.fresh
         if dense is not None:
@@ -210,9 +209,7 @@ class SimilarityIndex:
         return after._connected(again)
 
     def refitted(self) -> tuple[SimilarityIndex, Relinked]:
-        """Return the index with thresholds that are fitted to its nodes, and its
-        edges.
-        """
+        """Return the index with thresholds fitted to its nodes, and its edges."""
         every = np.arange(len(self.nodes))
         fresh = replace(self, fitted=Fitted(len(self.nodes), {}))
         shared = fresh._shared(Neighbors.joined([]), np.zeros(0, np.int32), every)
@@ -242,8 +239,9 @@ class SimilarityIndex:
         return both.at(np.argsort(both.own, kind="stable"))
 
     def _connected(self, again: NDArray[np.int64]) -> tuple[SimilarityIndex, Relinked]:
-        """Return the index with thresholds for what was not known of any pair, and the
-        edges of some nodes.
+        """Return the index with missing thresholds fitted, and the edges of some nodes.
+
+        A threshold is missing where nothing was known of any pair.
         """
         candidates = self._candidates(again)
         known = self._fitted
@@ -314,8 +312,9 @@ class SimilarityIndex:
     def _pairs(
         self, near: Neighbors, asked: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return a number for each pair of neighbours of which one is asked for, and
-        where it is.
+        """Return a number for each pair of neighbours asked for, and where it is.
+
+        A pair is asked for if one of its nodes is.
         """
         at = np.flatnonzero(asked[near.own] | asked[near.other])
         ends = np.stack([near.own[at], near.other[at]]).astype(np.int64)
@@ -324,8 +323,10 @@ class SimilarityIndex:
     def _similar(
         self, kind: str, shared: NDArray[np.int64], asked: NDArray[np.bool_]
     ) -> CandidatePairs:
-        """Return the candidates of a kind among the pairs of nodes that are asked for:
-        those that share entities, and the nearest neighbours by its signals.
+        """Return the candidates of a kind among the pairs of nodes that are asked for.
+
+        They are the pairs that share entities, and the nearest neighbours by the
+        signals of the kind.
         """
         keys = [shared]
         for (of_kind, _), near in self.embeddings.neighbors.items():
@@ -345,8 +346,9 @@ class SimilarityIndex:
     def _cosines(
         self, signal: Signal, left: NDArray[np.int64], right: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        """Return the value of a signal for each pair, ``(p,)``; NaN where a side lacks
-        the text.
+        """Return the value of a signal for each pair, ``(p,)``.
+
+        It is NaN where a side lacks the text.
         """
         rows, none = self.embeddings.rows, np.full(len(self.nodes), -1)
         i, j = rows.get(signal.left, none)[left], rows.get(signal.right, none)[right]
@@ -399,9 +401,7 @@ class SimilarityIndex:
         kept: NDArray[np.int64],
         shared: Sequence[list[str]],
     ) -> list[dict[str, Any]]:
-        """Return what edges say of themselves, given the entities that the nodes of
-        each share.
-        """
+        """Return the properties of each edge, given the entities its ends share."""
         if group.relation == SHARES_ENTITY:
             return [
                 {"count": len(names), "entities": names[:_MOST_NAMES]}
@@ -459,8 +459,9 @@ class SimilarityIndex:
 
 
 def _cells_of(given: Mapping[str, Any]) -> Cells:
-    """Return the cells of a table given by its properties; of those that say the same
-    the first.
+    """Return the cells of a table given by its properties.
+
+    Of cells that say the same, the first is kept.
     """
     header = [str(one) for one in given.get("table_header") or ()]
     cells: Cells = {}
@@ -472,10 +473,10 @@ def _cells_of(given: Mapping[str, Any]) -> Cells:
 
 
 def _cell_of(cells: Cells, names: Sequence[str]) -> tuple[int, str]:
-    """Return the row and the column of the first of `names` that a cell says; `NO_ROW`
-    and no column where none does.
+    """Return the row and the column of the first of `names` that a cell says.
 
-    A cell that is the name goes before one that contains it.
+    They are `NO_ROW` and no column where no cell says one. A cell that is the name goes
+    before one that contains it.
     """
     wanted = [f" {normalize_name(name)} " for name in names]
     if said := next((name for name in wanted if name in cells), None):

@@ -1,5 +1,6 @@
-"""One state of a `SageGraph`, never changed: what a retrieval sees throughout, and the
-state after a change.
+"""One state of a `SageGraph`, never changed, and the state after a change.
+
+A retrieval sees one state throughout.
 """
 
 from __future__ import annotations
@@ -81,9 +82,7 @@ class SageState:
         return self.connect()
 
     def nodes_of(self, items: Iterable[str]) -> dict[str, set[str]]:
-        """Return for each id those nodes that have it, or were made of an item or a
-        file that has.
-        """
+        """Return for each id the nodes of that id, and those of its item or file."""
         nodes, found = self.graph.nodes, {item: set[str]() for item in items}
         for item, position in self.connections.facts.of_items(found):
             found[item].add(nodes.ids[position])
@@ -99,8 +98,9 @@ class SageState:
         edges: Sequence[Edge],
         metadata: MetadataExtractor | None,
     ) -> SageState:
-        """Return the state with nodes and edges added, nodes in place of those of their
-        ids, and others taken away.
+        """Return the state with nodes and edges added, and other nodes taken away.
+
+        Nodes take the place of those that have their ids.
 
         Parameters
         ----------
@@ -128,8 +128,9 @@ class SageState:
         gone: Collection[str],
         metadata: MetadataExtractor | None,
     ) -> tuple[list[Node], CorpusNames | None]:
-        """Return the nodes that are new, and those that are described otherwise than
-        before; and the names of the corpus, where metadata depend on them.
+        """Return the nodes that are new or described otherwise than before.
+
+        With them come the names of the corpus, where metadata depend on them.
         """
         if metadata is None or not metadata.corpus_wide:
             return describe(fresh, metadata) if metadata else [*fresh], None
@@ -172,8 +173,9 @@ class Changes:
 
     @classmethod
     def of(cls, fresh: Sequence[Node], state: SageState) -> Changes:
-        """Return how chunks differ from the nodes of a graph, ids that the chunks lack
-        counting as deleted.
+        """Return how chunks differ from the nodes of a graph.
+
+        Ids that the chunks lack count as deleted.
         """
         known = {node.id: _bare(node) for node in state.graph.nodes}
         added = [node.id for node in fresh if node.id not in known]
@@ -206,8 +208,9 @@ def _bare(node: Node) -> Node:
 def with_siblings(
     fresh: Sequence[Node], state: SageState, gone: Collection[str] = ()
 ) -> list[Node]:
-    """Return chunks that are added, and those of the same sources in the graph which
-    these make different.
+    """Return the added chunks, and the siblings in the graph that they change.
+
+    Siblings are chunks of the same source.
     """
     new = {node.id: node for node in fresh}
     nodes, facts = state.graph.nodes, state.connections.facts

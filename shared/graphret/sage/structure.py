@@ -1,6 +1,4 @@
-"""Links that are known rather than inferred: neighbours in a source, and the source
-itself.
-"""
+"""Links that are known, not inferred: neighbours in a source, and the source itself."""
 
 from __future__ import annotations
 
@@ -24,8 +22,9 @@ WINDOW = 8
 
 
 def structure_links(change: Change, before: NodeFacts, facts: NodeFacts) -> Relinked:
-    """Return the structural links that a change makes anew, `NEXT` and `SAME_SOURCE`,
-    all of weight 1: those of the sources that it touches.
+    """Return the structural links that a change makes anew: `NEXT` and `SAME_SOURCE`.
+
+    They all have weight 1, and are those of the sources that the change touches.
 
     "We also preserve parent/structural links (e.g., chunks from the same source)"
     (SAGE, section 2.1 B). Nodes are of one source when their property ``source_id`` is

@@ -85,8 +85,10 @@ class WordsSaid:
         share: float,
         among: NDArray[np.bool_],
     ) -> NDArray[np.int64]:
-        """Return the nodes among some, ``(n,)``, that say words of one of the bags
-        which make up this share of its rarity, ascending.
+        """Return, ascending, the nodes that say enough words of one of the bags.
+
+        Enough words make up `share` of the bag's rarity. `among`, ``(n,)``, says which
+        nodes are considered.
         """
         words = sorted({word for bag in bags for word in bag})
         codes = self.vocabulary.find(words)
