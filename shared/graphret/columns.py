@@ -1,5 +1,6 @@
-"""Columns of strings and of JSON records, on arrays of their bytes: in memory, or
-mapped from files of an index.
+"""Columns of strings and of JSON records, on arrays of their bytes.
+
+The arrays are in memory, or mapped from the files of an index.
 """
 
 from __future__ import annotations
@@ -72,8 +73,9 @@ class TextArray:
         return TextArray(self.data, self.offsets[start : max(start, stop) + 1])
 
     def take(self, positions: NDArray[np.int64]) -> TextArray:
-        """Return the texts at `positions`; an IndexError says that one is out of
-        range.
+        """Return the texts at `positions`.
+
+        An IndexError says that one is out of range.
         """
         if len(positions) and positions.min() < 0:
             raise IndexError(f"position {positions.min()} is out of range")
@@ -146,8 +148,7 @@ def ends_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Column(Sequence[T]):
-    """A read-only sequence over an array of texts; `Strings` and `Records` are the two
-    kinds.
+    """A read-only sequence over an array of texts, as `Strings` or as `Records`.
 
     A kind encodes an item as text (TypeError, ValueError or RecursionError say that it
     cannot), and decodes many.
@@ -161,8 +162,10 @@ class Column(Sequence[T]):
 
     @classmethod
     def of(cls, values: Column[Any] | Iterable[Any], what: str = "values") -> Self:
-        """Return values as a column; an `InvalidInput` names `what` and the row of the
-        first that cannot be in one.
+        """Return values as a column.
+
+        An `InvalidInput` names `what` and the row of the first value that cannot be in
+        one.
         """
         if isinstance(values, cls):
             return values
@@ -194,8 +197,9 @@ class Column(Sequence[T]):
         return item
 
     def take(self, positions: ArrayLike) -> list[T]:
-        """Return the items at `positions`, ``(m,)`` in any order; an IndexError says
-        that one is out of range.
+        """Return the items at `positions`, ``(m,)`` in any order.
+
+        An IndexError says that one is out of range.
         """
         return self._read(self.array.take(np.asarray(positions, dtype=np.int64)))
 
@@ -230,8 +234,9 @@ class Strings(Column[str]):
 
 
 class Records(Column[Any]):
-    """A column of JSON objects as `to_json` writes them, key order kept; a tuple comes
-    back as a list.
+    """A column of JSON objects as `to_json` writes them, with their keys in order.
+
+    A tuple comes back as a list.
     """
 
     _encode = staticmethod(to_json)

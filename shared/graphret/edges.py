@@ -1,6 +1,4 @@
-"""`EdgeTable`: the edges between the nodes of a table in columns, with adjacency, never
-changed once made.
-"""
+"""`EdgeTable`: the edges between the nodes of a table, in immutable columns."""
 
 from __future__ import annotations
 
@@ -34,13 +32,13 @@ _ADJACENCY = ("out_indptr", "in_indptr", "in_order")
 
 @dataclass(eq=False)
 class EdgeTable:
-    """Edges by position, sorted by source, target, relation and rows, in columns of
-    ``(m,)``.
+    """Edges by position, in columns of ``(m,)``.
 
-    Sources and targets are positions of nodes, of which there are `n_nodes`; `relation`
-    has positions in `relations`. A row is what of its node an edge is about, the
-    row of a table segment, counted from 0 within the node, or `NO_ROW` for the whole
-    node. The properties are JSON objects.
+    They are sorted by source, target, relation and rows. Sources and targets are
+    positions of nodes, of which there are `n_nodes`; `relation` has positions in
+    `relations`. A row is what of its node an edge is about, the row of a table segment,
+    counted from 0 within the node, or `NO_ROW` for the whole node. The properties are
+    JSON objects.
     """
 
     n_nodes: int
@@ -82,10 +80,10 @@ class EdgeTable:
         target_row: NDArray[Any] | None = None,
         properties: Records | Sequence[Mapping[str, Any]] | None = None,
     ) -> EdgeTable:
-        """Make a table of edges in any order; relations are renumbered in the order of
-        their names, without those that no edge has.
+        """Make a table of edges that are in any order.
 
-        Of edges that are equal but for weight and properties the last is kept.
+        Relations are renumbered in the order of their names, without those that no edge
+        has. Of edges that are equal but for weight and properties the last is kept.
         """
         m = len(source)
         whole = np.full(m, NO_ROW, dtype=np.int32)
@@ -117,11 +115,10 @@ class EdgeTable:
 
     @classmethod
     def of(cls, nodes: NodeTable, edges: Iterable[Edge]) -> EdgeTable:
-        """Make a table of `Edge` objects; the properties ``source_row`` and
-        ``target_row`` become rows.
+        """Make a table of `Edge` objects.
 
-        An `InvalidInput` names an edge that is malformed, or whose source or target is
-        not in the table.
+        The properties ``source_row`` and ``target_row`` become rows. An `InvalidInput`
+        names an edge that is malformed, or whose source or target is not in the table.
         """
         chosen = list(checked_edges(edges))
         sources, targets = (
@@ -160,8 +157,9 @@ class EdgeTable:
 
     @cached_property
     def by_target(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the edges that enter each node begin, ``(n_nodes + 1,)``, in the order
-        by target, ``(m,)``.
+        """Where the edges that enter each node begin, and the order by target.
+
+        The former is ``(n_nodes + 1,)``; the latter, ``(m,)``, has positions of edges.
         """
         shape = self.n_nodes, self.n_nodes
         columns = sp.csr_array(
@@ -189,8 +187,9 @@ class EdgeTable:
     def incident_each(
         self, positions: NDArray[np.int64], direction: str = "both"
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the edges that leave, enter or touch each of the nodes, and for each
-        the number of its node.
+        """Return the edges that leave, enter or touch each of the nodes.
+
+        With each edge comes the number of its node in `positions`.
         """
         at, edges, which = np.asarray(positions), [], []
         for way, indptr, follow in (
@@ -211,8 +210,9 @@ class EdgeTable:
         return out + into
 
     def at(self, positions: NDArray[np.int64], ids: Strings) -> list[Edge]:
-        """Return the edges at `positions`, in that order, with their rows among their
-        properties.
+        """Return the edges at `positions`, in that order.
+
+        Their rows are among their properties.
         """
         properties: list[dict[str, Any]] = self.properties.take(positions)
         for key, parts in zip(
@@ -247,8 +247,9 @@ class EdgeTable:
             yield from self.at(np.arange(start, min(start + _BLOCK, len(self))), ids)
 
     def find(self, nodes: NodeTable, edges: Iterable[Edge]) -> NDArray[np.int64]:
-        """Return the positions of those edges that are here, known by source, relation,
-        target and rows.
+        """Return the positions of those of the given edges that are here.
+
+        Edges are the same if source, relation, target and rows are.
         """
         wanted = {edge.identity for edge in checked_edges(edges)}
         sources = nodes.find({source for source, *_ in wanted})
@@ -268,8 +269,9 @@ class EdgeTable:
         return np.asarray([name in relations for name in self.relations], dtype=bool)
 
     def induced(self, positions: NDArray[np.int64]) -> EdgeTable:
-        """Return the edges among the nodes at `positions` (ascending), renumbered to
-        that order.
+        """Return the edges among the nodes at `positions`, which must be ascending.
+
+        The nodes are renumbered in that order.
         """
         new = np.full(self.n_nodes, -1, dtype=np.int64)
         new[positions] = np.arange(len(positions))
@@ -290,8 +292,9 @@ class EdgeTable:
         )
 
     def take(self, positions: NDArray[np.int64]) -> EdgeTable:
-        """Return the table of the edges at `positions`, which must be ascending, over
-        the same nodes.
+        """Return the table of the edges at `positions`, which must be ascending.
+
+        The nodes stay the same.
         """
         return (
             self
@@ -302,10 +305,10 @@ class EdgeTable:
     def merged(
         self, fresh: EdgeTable, void: NDArray[np.bool_] | None = None
     ) -> EdgeTable:
-        """Return a table over the same nodes in which the edges of another take the
-        place of those that they equal, and of those that are `void`, ``(m,)``.
+        """Return a table with the edges of another merged in, over the same nodes.
 
-        It is what a table built of the same edges would be.
+        They take the place of the edges that they equal and of those that are `void`,
+        ``(m,)``. The result is what a table built of the same edges would be.
         """
         stays = np.ones(len(self), dtype=bool) if void is None else ~void
         if not len(fresh):
@@ -323,8 +326,9 @@ class EdgeTable:
 
     @staticmethod
     def _assembled(tables: Sequence[EdgeTable], order: NDArray[np.int64]) -> EdgeTable:
-        """The edges at positions in tables laid end to end, in their order; relations
-        that none has are left out.
+        """The edges at positions in tables laid end to end, in their order.
+
+        Relations that none of them has are left out.
         """
         splice = Splice([len(table) for table in tables], order)
         column: dict[str, Any] = {
@@ -348,8 +352,9 @@ class EdgeTable:
         )
 
     def parts(self) -> Parts:
-        """The table as it is saved: its columns, the ends as positions of nodes, and
-        adjacency.
+        """The table as it is saved: its columns and its adjacency.
+
+        The ends of edges are positions of nodes.
         """
         adjacency = (self.out_indptr, *self.by_target)
         parts = Parts(
@@ -412,8 +417,9 @@ def joined(n_nodes: int, tables: Sequence[EdgeTable]) -> EdgeTable:
 def row_starts(
     source: NDArray[np.signedinteger[Any]], n_nodes: int
 ) -> NDArray[np.int64]:
-    """Return where the edges of each source begin in a sorted table, ``(n_nodes +
-    1,)``.
+    """Return where the edges of each source begin in a sorted table.
+
+    The result is ``(n_nodes + 1,)``.
     """
     indptr = np.zeros(n_nodes + 1, dtype=np.int64)
     np.cumsum(np.bincount(source, minlength=n_nodes), out=indptr[1:])

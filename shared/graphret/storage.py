@@ -1,11 +1,10 @@
-"""Arrays and texts in one folder: versioned, checksummed, swapped in whole,
-memory-mapped.
+"""Versioned, checksummed and memory-mapped arrays and texts, in one folder.
 
 ``folder/CURRENT`` names the generation in force, ``folder/gen-<16 hex>/``, and the
 sha256 of every file of it: ``.npy`` for each array, and two for an array of texts, its
-bytes and where each begins. A save writes a new generation beside the old
-one and swaps `CURRENT` in one rename, so that a reader sees the one or the other,
-whatever happens to the writer. Nothing is pickled.
+bytes and where each begins. A save writes a new generation beside the old one and swaps
+`CURRENT` in one rename, so that a reader sees the one or the other, whatever happens to
+the writer. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -59,8 +58,9 @@ class Parts:
     meta: dict[str, Any] = field(default_factory=dict)
 
     def add(self, prefix: str, other: Parts) -> None:
-        """Nest another component's parts as ``prefix/name``, its meta as
-        ``meta[prefix]``; `Bundle.sub` reads them.
+        """Nest another component's parts under `prefix`.
+
+        They become ``prefix/name``, its meta ``meta[prefix]``; `Bundle.sub` reads them.
         """
         self.arrays.update(
             {f"{prefix}/{name}": array for name, array in other.arrays.items()}
@@ -80,18 +80,16 @@ class Parts:
 
 @dataclass(kw_only=True)
 class Bundle(Parts):
-    """An opened index; its arrays are read-only memory maps and stay valid after a
-    later save.
+    """An opened index, whose arrays are read-only memory maps.
 
-    `about` is what CURRENT says: kind, generation, files.
+    They stay valid after a later save. `about` is what CURRENT says: kind, generation,
+    files.
     """
 
     about: dict[str, Any] = field(default_factory=dict)
 
     def sub(self, prefix: str) -> Bundle:
-        """Return what was nested by ``Parts.add(prefix, ...)``, names and meta without
-        the prefix.
-        """
+        """Return what ``Parts.add(prefix, ...)`` nested, named without the prefix."""
         head = f"{prefix}/"
         arrays = {
             n.removeprefix(head): one
@@ -104,12 +102,12 @@ class Bundle(Parts):
 def save(
     folder: Folder, parts: Parts, *, kind: str, replaces: str | None = None
 ) -> str:
-    """Write `parts` as the index in `folder`, in place of what it held; all of it or,
-    on any failure, nothing.
+    """Write `parts` as the index in `folder`, in place of what it held.
 
-    `kind` is what the parts are, checked by `load`; `replaces` the generation that they
-    were made from: if another is in force, nothing is written. The folder is made if
-    need be; other files in it are left alone. Returns the new generation.
+    On any failure nothing is written. `kind` is what the parts are, checked by `load`;
+    `replaces` the generation that they were made from: if another is in force, nothing
+    is written. The folder is made if need be; other files in it are left alone. Returns
+    the new generation.
 
     Raises `IndexChanged` if another generation than `replaces` is in force,
     `NotAnIndex` if the folder holds other files and no index, or one of another kind,
@@ -170,12 +168,12 @@ def save(
 
 @contextmanager
 def writing(folder: Folder, *, timeout: float = 30.0) -> Iterator[None]:
-    """Hold the write lock of `folder` (made if need be), for a change that reads it
-    first; readers need no lock.
+    """Hold the write lock of `folder`, for a change that reads the folder first.
 
-    It excludes other processes and other threads. A thread that holds it may take it
-    again, as `save` does. Raises `IndexLocked` if it is not free within `timeout`
-    seconds, `NotAnIndex` if `folder` holds other files and no index.
+    Readers need no lock. The folder is made if need be. The lock excludes other
+    processes and other threads; a thread that holds it may take it again, as `save`
+    does. Raises `IndexLocked` if it is not free within `timeout` seconds, `NotAnIndex`
+    if `folder` holds other files and no index.
     """
     folder = Path(folder)
     with storing(folder):
@@ -267,14 +265,14 @@ def storing(path: Path, what: str = "written") -> Iterator[None]:
 
 
 def load(folder: Folder, *, kind: str, verify: bool = True) -> Bundle:
-    """Open the index of a kind in `folder`; the arrays are mapped, not read into
-    memory.
+    """Open the index in `folder`, which must be of the given kind.
 
-    It compares the sha256 of every file, which reads each once (about 1 GB/s); without
-    `verify` all sizes, and the sha256 of the smallest files up to `QUICK_BYTES` in all.
-    Raises `NotAnIndex` if there is no such folder, no index in it, one of another kind
-    or one of an older graphret, `NewerVersion` if a newer one wrote it, and
-    `CorruptIndex` if a file, which is named, is missing, truncated or altered.
+    The arrays are mapped, not read into memory. It compares the sha256 of every file,
+    which reads each once (about 1 GB/s); without `verify` all sizes, and the sha256 of
+    the smallest files up to `QUICK_BYTES` in all. Raises `NotAnIndex` if there is no
+    such folder, no index in it, one of another kind or one of an older graphret,
+    `NewerVersion` if a newer one wrote it, and `CorruptIndex` if a file, which is
+    named, is missing, truncated or altered.
     """
     current = read_current(Path(folder))
     if current["kind"] != kind:
@@ -285,11 +283,10 @@ def load(folder: Folder, *, kind: str, verify: bool = True) -> Bundle:
 
 
 def verify(folder: Folder) -> dict[str, Any]:
-    """Check every checksum of the index in `folder`, whatever its kind; raises what
-    `load` raises.
+    """Check every checksum of the index in `folder`, whatever its kind.
 
-    Returns ``kind``, ``version``, ``graphret`` (the release that wrote it),
-    ``generation``, ``files`` and ``bytes``.
+    Raises what `load` raises. Returns ``kind``, ``version``, ``graphret`` (the release
+    that wrote it), ``generation``, ``files`` and ``bytes``.
     """
     current = _open(Path(folder), read_current(Path(folder)), True).about
     about = {key: current[key] for key in ("kind", "version", "graphret", "generation")}
@@ -300,9 +297,7 @@ def verify(folder: Folder) -> dict[str, Any]:
 
 
 def read_current(folder: Path) -> dict[str, Any]:
-    """Return what CURRENT says, after a look at its checksum and at the version of the
-    layout.
-    """
+    """Return what CURRENT says, once its checksum and layout version are checked."""
     path = folder / CURRENT
     if not path.is_file():
         holds = (
@@ -347,8 +342,9 @@ def _held(folder: Path) -> dict[str, Any]:
 
 
 def _open(folder: Path, current: dict[str, Any], verify: bool) -> Bundle:
-    """Map every file of the generation in force; again where a writer swapped and
-    removed it meanwhile.
+    """Map every file of the generation in force.
+
+    It starts again where a writer has swapped in another one and removed this one.
     """
     while True:
         bundle = Bundle(meta=current["meta"], about=current)

@@ -1,5 +1,7 @@
-"""What a change of a graph costs, in processor time: a document that comes, goes or is
-edited, many at once, and the questions behind it.
+"""What a change of a graph costs in processor time.
+
+A document comes, goes or is edited, alone or among many; the questions that follow are
+measured too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Retrievers that a user of LlamaIndex or LangChain would pick instead, over the same
-chunks, questions and embeddings, each in a process of its own: ``PYTHONPATH=tests
-python -m benchmarks.bench_peers CHUNKS`` for another size than that of the speed table.
+"""Retrievers that a user of LlamaIndex or LangChain would pick instead of graphret.
+
+They get the same chunks, questions and embeddings, each in a process of its own:
+``PYTHONPATH=tests python -m benchmarks.bench_peers CHUNKS`` for another size than that
+of the speed table.
 """
 
 from __future__ import annotations
@@ -92,8 +94,9 @@ def peers(report: Report, n: int = N) -> None:
 
 
 def _write_corpus(folder: Path, n: int) -> list[str]:
-    """Write chunks, more to insert, questions, and the links between the chunks; return
-    the texts.
+    """Write chunks, more to insert, questions and links; return the texts.
+
+    The links are those between the chunks.
     """
     items = synthetic.items((n + NEW) * 16 // 15 + 16)
     documents = (item for item in items if isinstance(item, Document))

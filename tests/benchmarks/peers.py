@@ -1,7 +1,7 @@
-"""What a user would pick instead, each behind the same four calls: ``PYTHONPATH=tests
-python -m benchmarks.peers NAME FOLDER`` measures one in a process of its own.
+"""What a user would pick instead, each behind the same four calls.
 
-FOLDER holds what `bench_peers` wrote; the figures are printed as JSON.
+``PYTHONPATH=tests python -m benchmarks.peers NAME FOLDER`` measures one in a process of
+its own. FOLDER holds what `bench_peers` wrote; the figures are printed as JSON.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ class Chunk:
 
 
 class WordSums:
-    """Embeddings that cost next to nothing: sums of random vectors of words, the rare
-    ones longer, so that texts with the same words are near.
+    """Embeddings that cost next to nothing: sums of random vectors of words.
+
+    Rare words have longer vectors, so that texts with the same words are near.
     """
 
     name, dimension = "word sums", DIMENSION
@@ -190,8 +191,9 @@ class LangChainEnsemble:
 
 
 class LangChainGraphRetriever:
-    """`GraphRetriever` over an `InMemoryVectorStore`: one hop along the links that ours
-    found, which stand in the metadata.
+    """`GraphRetriever` over an `InMemoryVectorStore`, one hop along our links.
+
+    They are the links that graphret found, and stand in the metadata of the chunks.
     """
 
     def __init__(self, links: dict[str, list[str]]) -> None:
@@ -272,8 +274,9 @@ def measured(
     questions: Sequence[str],
     folder: Path,
 ) -> dict[str, float]:
-    """Return seconds of processor time, and bytes: the peak of this process before it
-    saves, and what is on disk behind that.
+    """Return seconds of processor time, and sizes in bytes.
+
+    The sizes are the peak of this process before it saves, and what is on disk after.
     """
     make().build(chunks[: 2 * K])  # imports what it needs
     contestant = make()

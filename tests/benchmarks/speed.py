@@ -1,5 +1,6 @@
-"""How fast graphret is, each figure a ratio to something else measured in the same run,
-or against a stated limit.
+"""How fast graphret is, each figure a ratio or held against a stated limit.
+
+A ratio is to something else that is measured in the same run.
 
 ``PYTHONPATH=tests python -m benchmarks.speed [--only expansion,peers] [--markdown
 FILE]``
@@ -67,8 +68,9 @@ graphret {version}, {machine}.
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run from the command line; a part whose package is absent is left out with a
-    note.
+    """Run from the command line.
+
+    A part whose package is absent is left out with a note.
     """
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.speed", description=__doc__

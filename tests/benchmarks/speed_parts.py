@@ -40,9 +40,7 @@ IMPORTS = 9
 
 
 def imports(report: Report) -> None:
-    """``import graphret`` next to ``import numpy``, each in fresh processes, in
-    turn.
-    """
+    """``import graphret`` next to ``import numpy``, in fresh processes taking turns."""
 
     def once(statement: str) -> float:
         code = (
@@ -72,8 +70,9 @@ def imports(report: Report) -> None:
 
 
 def edges(report: Report, n: int = N) -> None:
-    """Edges from given embeddings: clusters, as texts about a few hundred topics make
-    them.
+    """Edges from given embeddings, which are clustered.
+
+    Texts about a few hundred topics make such clusters.
     """
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((200, DIMENSION), dtype=np.float32)
@@ -112,8 +111,9 @@ def edges(report: Report, n: int = N) -> None:
 
 
 def encoder(report: Report, n: int = 192, rounds: int = 3) -> None:
-    """The embedding rate next to plain sentence-transformers, on one warm model: median
-    of the rounds' ratios.
+    """The embedding rate next to plain sentence-transformers, on one warm model.
+
+    The figure is the median of the rounds' ratios.
     """
     ours = default_encoder()
     texts = [item.text for item in _items() if isinstance(item, Document)][:n]
@@ -167,8 +167,9 @@ def build(report: Report) -> None:
 
 
 def expansion(report: Report) -> None:
-    """One expansion, the question's embedding given, without and with the search for
-    seeds.
+    """One expansion, without and with the search for seeds.
+
+    The question's embedding is given.
     """
     graph, index, questions = _graph()
     store = MemoryStore(graph.state.graph)
@@ -270,8 +271,9 @@ def _items() -> list[Any]:
 
 @lru_cache(maxsize=1)
 def _graph() -> tuple[SageGraph, HybridIndex, Sequence[str]]:
-    """A graph of the synthetic corpus, an index with random vectors, and questions with
-    theirs.
+    """A graph of the synthetic corpus, an index with random vectors, and questions.
+
+    The questions have random vectors too.
     """
     graph = SageGraph.build(_items(), encoder=None, chunker=None)
     rng = np.random.default_rng(0)

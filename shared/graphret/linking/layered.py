@@ -31,9 +31,7 @@ class Layered(Generic[K, V]):
         self._changes = changes or {}
 
     def changed(self, changes: Mapping[K, V | None]) -> Layered[K, V]:
-        """Return the table with some entries set, and those left out that are
-        `None`.
-        """
+        """Return the table with some entries set, and without those that are `None`."""
         after = Layered(self._entries, {**self._changes, **changes})
         if len(after._changes) * _SHARE <= len(after._entries):
             return after

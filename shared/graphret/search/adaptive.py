@@ -1,5 +1,6 @@
-"""Fields that are weighed by the query: Multi-Field Adaptive Retrieval (mFAR, Li et al.
-2025), which GRASP fuses with.
+"""Fields weighted by the query, after Multi-Field Adaptive Retrieval (mFAR).
+
+The method is that of Li et al. (2025); GRASP fuses with it.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ _OWN_FIELDS = ("title", "body", NEIGHBORS, *_TABLE_FIELDS)
 
 @dataclass(frozen=True, eq=False)
 class TrainedFields:
-    """Fields, and what was learned of how much each scorer of them counts for a query:
-    what ``graphret train fields`` writes.
+    """Fields, and what was learned about how much each scorer counts for a query.
+
+    This is what ``graphret train fields`` writes.
 
     The share of a scorer is ``softmax(directions · q)`` of the query's embedding q, and
     its score counts ``scale`` times.
@@ -81,8 +83,10 @@ class TrainedFields:
         return dict(zip(self.scorers, shares, strict=True))
 
     def opened_encoder(self, encoder: Any = None) -> Encoder:
-        """Return the encoder that the fields were trained with, opened from `source`
-        unless it is passed; raises `InvalidInput` for another one, and for none.
+        """Return the encoder that the fields were trained with.
+
+        It is opened from `source` unless it is passed. An `InvalidInput` says that
+        another one was passed, or that there is none.
         """
         model = as_encoder(self.source if encoder is None else encoder)
         if model is None:
@@ -126,8 +130,9 @@ class TrainedFields:
 
 
 class AdaptiveFieldIndex(CombinedIndex):
-    """A sum of scores over fields, lexical and dense, in which the query decides how
-    much each scorer counts (mFAR, Li et al. 2025).
+    """A sum of scores over fields, in which the query decides how much each counts.
+
+    The scorers are lexical and dense, as in mFAR (Li et al. 2025).
 
     ``score = Σ share(query) · scale · s`` over the scorers; the shares and the scales
     were learned.
@@ -217,8 +222,10 @@ class AdaptiveFieldIndex(CombinedIndex):
 
 
 def fields_of(store: GraphStore) -> dict[str, NodeText]:
-    """Return the fields of a graph: names, texts, each property with words and, by each
-    relation, the names of neighbours; of segments of tables their parts too.
+    """Return the fields that can be made of the nodes of a graph.
+
+    They are the names, the texts, each property with words, for each relation the names
+    of neighbours, and the parts of table segments where there are any.
     """
     schema = store.schema()
     properties = schema.textual_properties()

@@ -1,6 +1,4 @@
-"""Indexes held in memory, over a table of nodes: how they are asked, combined, changed
-and cut to a view.
-"""
+"""Indexes in memory over a table of nodes: queried, combined, changed, cut to views."""
 
 from __future__ import annotations
 
@@ -65,14 +63,16 @@ class TableIndex(ABC):
 
     @abstractmethod
     def changed(self, change: Change, source: GraphStore | None = None) -> Self:
-        """Return what is made of the table after a change, reading its fresh nodes,
-        neighbours in `source`.
+        """Return what is made of the table after a change.
+
+        The fresh nodes are read, and their neighbours looked up in `source`.
         """
 
     @abstractmethod
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
-        """Return what is made of the nodes at `positions` alone, statistics included;
-        `table` holds just them.
+        """Return what is made of the nodes at `positions` alone, statistics included.
+
+        `table` holds just these nodes.
         """
 
     # -- change
@@ -96,8 +96,9 @@ class TableIndex(ABC):
         self.staged((), list(ids))()
 
     def refresh(self, store: GraphStore) -> None:
-        """Bring the index up to date with a store that somebody else wrote to; an
-        attached index follows by itself.
+        """Bring the index up to date with a store that somebody else wrote to.
+
+        An attached index follows by itself.
         """
         now, before = (
             table_of(store, self.scope),
@@ -114,8 +115,9 @@ class TableIndex(ABC):
         deletes: Collection[str],
         source: GraphStore | None = None,
     ) -> Callable[[], None]:
-        """Make ready a change, with neighbours in the store as it will be, and return
-        what puts it in force.
+        """Prepare a change, and return the function that puts it in force.
+
+        Neighbours are read from `source`, the store as it will be after the change.
         """
         outside = {
             one.id
@@ -138,8 +140,9 @@ class TableIndex(ABC):
         return self.table.restriction
 
     def view(self, where: WhereLike) -> Self:
-        """Return an index of only the nodes that satisfy `where`; nothing of the others
-        can be read through it.
+        """Return an index of only the nodes that satisfy `where`.
+
+        Nothing of the other nodes can be read through it.
 
         Nodes that named a neighbour outside are read anew without it, which for a dense
         index takes its encoder.
@@ -187,8 +190,9 @@ class ArrayIndex(TableIndex, BatchIndex):
         return [self]
 
     def dense_part(self) -> DenseIndex | None:
-        """Return the part that searches by one embedding a node; `None`, the default,
-        if there is none.
+        """Return the part that searches by one embedding a node, or `None`.
+
+        `None`, the default, says that there is no such part.
         """
         return None
 
@@ -228,8 +232,9 @@ class ArrayIndex(TableIndex, BatchIndex):
     def ranked(
         self, query: str, k: int, mask: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the positions of the `k` best nodes among those in `mask`, best first,
-        and their scores.
+        """Return the positions of the `k` best nodes, best first, and their scores.
+
+        Only nodes in `mask` are considered.
         """
         scores = self.scores(query)
         found = top_k(scores, k, mask)
@@ -238,9 +243,7 @@ class ArrayIndex(TableIndex, BatchIndex):
     def top(
         self, query: str, k: int, mask: NDArray[np.bool_] | None = None
     ) -> NDArray[np.int64]:
-        """Return the positions of the `k` best nodes among those in `mask`,
-        best first.
-        """
+        """Return the positions of the `k` best nodes in `mask`, best first."""
         return self.ranked(query, k, mask)[0]
 
     def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -248,8 +251,9 @@ class ArrayIndex(TableIndex, BatchIndex):
         return np.asarray(self.scores(query)[positions], dtype=np.float32)
 
     def scores(self, query: str) -> NDArray[np.float32]:
-        """Return the score of every node by position, ``(n,)``; those of recent queries
-        are remembered.
+        """Return the score of every node by position, ``(n,)``.
+
+        The scores for recent queries are remembered.
         """
         known = self._recent.get(query)
         if known is None:
@@ -264,8 +268,10 @@ class ArrayIndex(TableIndex, BatchIndex):
         self._recent: dict[str, NDArray[np.float32]] = {}
 
     def confidence(self, query: str, positions: NDArray[np.int64]) -> float | None:
-        """Return how well nodes together answer a query, 0 … 1 whatever else there is;
-        `None` where it cannot say.
+        """Return how well nodes together answer a query, from 0 to 1.
+
+        It is measured by itself, not against other nodes; `None` says that the index
+        cannot tell.
         """
         return None
 
@@ -276,8 +282,9 @@ class ArrayIndex(TableIndex, BatchIndex):
 
 
 class CombinedTable(TableIndex):
-    """What is made of indexes over one table, its `members`, read as they are when it
-    is copied to be searched.
+    """What is made of several indexes over one table, its `members`.
+
+    A copy made for a search reads the members as they are at that time.
     """
 
     def __init__(self, members: Mapping[str, ArrayIndex]) -> None:

@@ -1,6 +1,4 @@
-"""BM25 over fields, with the weight of each term in each node and in each row of a
-node.
-"""
+"""BM25 over fields, with the weight of each term in each node and in each row of it."""
 
 from __future__ import annotations
 
@@ -61,8 +59,9 @@ class BM25Settings:
 
 
 class TermWeights:
-    """The weight of each term in each node and in each row of a node, made when first
-    asked for (see `BM25Index`).
+    """The weight of each term in each node and in each row of a node (see `BM25Index`).
+
+    The weights are made when they are first asked for.
 
     Parameters
     ----------
@@ -135,8 +134,9 @@ class TermWeights:
         return by_term
 
     def _scale(self, key: str, of_rows: bool) -> NDArray[np.float64]:
-        """Return what one occurrence in a field counts, by how long the field of each
-        node is, or of each row; found out once.
+        """Return what one occurrence in a field counts, for each node or each row.
+
+        It depends on the length of the field there, and is computed once.
         """
         if (known := self._scales.get((key, of_rows))) is not None:
             return known
@@ -199,9 +199,9 @@ class BM25Index(ArrayIndex):
         settings: BM25Settings | None = None,
         source: GraphStore | None = None,
     ) -> Self:
-        """Index nodes, read as `text` says, such as ``NodeText.names()`` or
-        ``NodeText.documents()``.
+        """Index nodes, read as `text` says.
 
+        `text` may be ``NodeText.names()`` or ``NodeText.documents()``, for example;
         `source` is the store in which neighbours are looked up.
         """
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
@@ -239,8 +239,9 @@ class BM25Index(ArrayIndex):
     # -- scoring
 
     def term_ids(self, query: str) -> NDArray[np.int64]:
-        """Return the positions in the vocabulary of the query's distinct terms that
-        occur here, in its order.
+        """Return the positions in the vocabulary of the query's distinct terms.
+
+        They are in the order of the query, without terms that occur in no node.
         """
         positions = self.terms.positions
         terms = dict.fromkeys(self.analyzer.of_query(query))
@@ -270,8 +271,9 @@ class BM25Index(ArrayIndex):
         return scores
 
     def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the scores of the nodes at `positions`, ``(p,)``, from their weights
-        alone where they are few.
+        """Return the scores of the nodes at `positions`, ``(p,)``.
+
+        The scores of a few nodes are summed from their weights alone.
         """
         if len(positions) * _FEW >= len(self.table) or query in self._recent:
             return super().score_at(query, positions)
@@ -283,8 +285,9 @@ class BM25Index(ArrayIndex):
     def term_weights(
         self, query: str, positions: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        """Return the weight of each of the query's terms (see `term_ids`) in the nodes
-        at `positions`, ``(p, t)``.
+        """Return the weights of the query's terms in nodes, ``(p, t)``.
+
+        The terms are those of `term_ids`, the nodes those at `positions`.
         """
         weights, terms = self._weights(query)
         return _entries(weights.of_nodes, np.asarray(positions), terms)
@@ -292,8 +295,9 @@ class BM25Index(ArrayIndex):
     def row_term_weights(
         self, query: str, positions: NDArray[np.int64], rows: NDArray[np.int32]
     ) -> NDArray[np.float32]:
-        """Return the weights of the query's terms in a row of each node, counted from
-        0 within it, ``(p, t)``.
+        """Return the weights of the query's terms in a row of each node, ``(p, t)``.
+
+        Rows are counted from 0 within their node.
         """
         weights, terms = self._weights(query)
         return _entries(weights.of_rows, self.terms.row_indptr[positions] + rows, terms)
@@ -305,12 +309,12 @@ class BM25Index(ArrayIndex):
         rows: NDArray[np.int32],
         said: NDArray[np.float32],
     ) -> NDArray[np.float32]:
-        """Return the weights of phrases, two terms next to each other in the query,
-        stop words aside, ``(p, b)``.
+        """Return the weights of the query's phrases, ``(p, b)``.
 
-        A node, or a row of one, that says the two terms next to each other too has the
-        mean of their rarities. `said` are the weights of the terms in the same places;
-        a row of `NO_ROW` is the whole node.
+        A phrase is two terms that are next to each other in the query once stop words
+        are left out. A node, or a row of one, that also says them next to each other
+        gets the mean of their rarities. `said` are the weights of the terms in the same
+        places; a row of `NO_ROW` is the whole node.
         """
         terms = [
             self.terms.positions.get(term, -1) for term in self.analyzer.of_query(query)
@@ -333,8 +337,9 @@ class BM25Index(ArrayIndex):
         return weights
 
     def ceiling(self, query: str) -> float:
-        """The score that no node can exceed: the sum of the rarities of the query's
-        terms, unknown ones included.
+        """The score that no node can exceed.
+
+        It is the sum of the rarities of the query's terms, unknown ones included.
         """
         rarities = self._rarities(query)
         unknown = len(set(self.analyzer.of_query(query))) - len(rarities)
@@ -343,8 +348,9 @@ class BM25Index(ArrayIndex):
         )
 
     def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
-        """Return the share of a query's terms that nodes say together, by rarity,
-        unknown terms included.
+        """Return the share of a query's terms that nodes say together.
+
+        Each term counts by its rarity, and unknown terms are included.
         """
         said = (self.term_weights(query, positions) > 0).any(axis=0)
         rarities = self._rarities(query)[said]

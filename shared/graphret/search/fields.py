@@ -1,6 +1,4 @@
-"""`NodeText`: the one place where a node becomes text, for indexes, prompts and
-rerankers.
-"""
+"""`NodeText`: how a node becomes text, for indexes, prompts and rerankers alike."""
 
 from __future__ import annotations
 
@@ -43,8 +41,9 @@ _SAID_CHARS, _SAID_ITEMS, _WORD = 300, 20, 100
 
 @dataclass(frozen=True)
 class NodeText:
-    """Turn nodes into weighted fields for lexical search, and into one text for
-    encoders, prompts and rerankers.
+    """Turn nodes into weighted fields, and into one text.
+
+    The fields are for lexical search, the text for encoders, prompts and rerankers.
 
     A table segment has the fields title, section, header, introduction and, part by
     part, rows; anything else has its name as the title and its text as the body, or its
@@ -99,8 +98,9 @@ class NodeText:
 
     @classmethod
     def names(cls, aliases: str = ALIASES) -> NodeText:
-        """Names alone: the name and the aliases, from a property, for lexical search,
-        the name for encoders.
+        """Names alone: the name and the aliases, read from a property.
+
+        Lexical search reads both, encoders only the name.
         """
         return cls(weights={}, only=("title", "aliases"), aliases=aliases)
 
@@ -115,8 +115,9 @@ class NodeText:
         aliases: str = ALIASES,
         weights: Mapping[str, float] = FIELD_WEIGHTS,
     ) -> NodeText:
-        """Whole documents: name, text, the chosen properties, then neighbours' names;
-        else as `NodeText`.
+        """Whole documents: name, text, chosen properties and neighbours' names.
+
+        The arguments are those of `NodeText`.
         """
         return cls(
             weights=dict(weights),
@@ -129,8 +130,9 @@ class NodeText:
 
     @classmethod
     def one_field(cls, name: str) -> NodeText:
-        """One field alone: ``title``, ``body`` or another that `fields` makes, or else
-        a property.
+        """One field alone: one that `fields` makes, or else a property.
+
+        Among those that `fields` makes are ``title`` and ``body``.
         """
         return cls(weights={}, properties=(name,), only=(name,))
 
@@ -169,8 +171,9 @@ class NodeText:
         return made
 
     def all_texts(self, nodes: Sequence[Node]) -> list[str]:
-        """Return the texts of a batch of nodes, with two reads of the store at most;
-        raises what `all_fields` does.
+        """Return the texts of a batch of nodes, with at most two reads of the store.
+
+        It raises what `all_fields` raises.
         """
         made, most = [self._own_text(node) for node in nodes], self.max_chars
         for i, groups in enumerate(self._related(nodes)):
@@ -254,8 +257,9 @@ class NodeText:
         return self.neighbors > 0 and (self.only is None or NEIGHBORS in self.only)
 
     def bound(self, store: GraphStore | None) -> NodeText:
-        """Return this text with the store in which neighbours are looked up; itself
-        where it reads none.
+        """Return this text with the store in which neighbours are looked up.
+
+        A text that reads no neighbours is returned as it is.
         """
         return (
             self
@@ -264,9 +268,7 @@ class NodeText:
         )
 
     def view(self, where: Where) -> NodeText:
-        """Return this text with a view of the store in which neighbours are
-        looked up.
-        """
+        """Return this text, with neighbours looked up in a view of its store."""
         return (
             self
             if self.source is None
@@ -274,9 +276,7 @@ class NodeText:
         )
 
     def naming(self, ids: Sequence[str], where: Where) -> set[str]:
-        """Return those of the nodes whose text may name a neighbour that satisfies a
-        condition.
-        """
+        """Return the nodes whose text may name a neighbour that satisfies `where`."""
         asked, found = set(ids), set()
         for start in range(0, len(ids) if self.reads_neighbors else 0, _BLOCK):
             block = ids[start : start + _BLOCK]
@@ -298,8 +298,9 @@ class NodeText:
     def _related(
         self, nodes: Sequence[Node]
     ) -> Iterator[list[tuple[str, list[str], int]]]:
-        """Go through the neighbours of each node by relation (``r``, then ``r of``):
-        their names, and how many more.
+        """Yield for each node its neighbours by relation, ``r`` before ``r of``.
+
+        Each relation comes with the names of neighbours, and how many more there are.
         """
         for start in range(0, len(nodes) if self.reads_neighbors else 0, _BLOCK):
             made: dict[str, list[tuple[str, list[str], int]]] = {
@@ -341,8 +342,9 @@ class NodeText:
             yield from (made[node.id] for node in nodes[start : start + _BLOCK])
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings that are not the default, as they are saved with an index; the
-        store has to be bound again.
+        """The settings that are not the default, as they are saved with an index.
+
+        The store is not among them and has to be bound again.
         """
         own, usual = vars(self), vars(NodeText())
         return {
@@ -353,8 +355,10 @@ class NodeText:
 
 
 def require_texts(texts: Sequence[NodeText], nodes: Sequence[Node]) -> None:
-    """Raise an `InvalidInput` that names the properties there are if most nodes, of
-    those given, say nothing in any way to read them.
+    """Raise an `InvalidInput` if most of the given nodes say nothing.
+
+    A node says something if any of `texts` reads something from it, its neighbours
+    aside. The error names the properties that the nodes have.
     """
     if any(NEIGHBORS in (text.only or ()) for text in texts):
         return  # whose neighbours would have to be read
@@ -372,8 +376,9 @@ def require_texts(texts: Sequence[NodeText], nodes: Sequence[Node]) -> None:
 
 
 def described(node: Node) -> str:
-    """Return the properties of a node in words, ``key: value`` a line, by key: those of
-    `said_properties`, without its name, which stands elsewhere.
+    """Return the properties of a node in words, ``key: value`` a line, by key.
+
+    They are those of `said_properties`; the name and the text are shown elsewhere.
     """
     said = said_properties(node.properties, (node.name, node.text))
     return "\n".join(f"{name}: {_flat(said[name])[:_SAID_CHARS]}" for name in said)
@@ -382,8 +387,7 @@ def described(node: Node) -> str:
 def said_properties(
     properties: Mapping[str, Any], shown_elsewhere: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the properties of a node or an edge that say something to a reader, by
-    key.
+    """Return the properties of a node or an edge that tell a reader something, by key.
 
     Left out are values that are shown elsewhere, what frameworks keep for themselves,
     and values that say nothing: embeddings, pictures as text.

@@ -31,8 +31,9 @@ _LEAD_OVER = 20
 
 
 class CombinedIndex(CombinedTable, ArrayIndex):
-    """A weighted sum of the scores of its members, each scaled to 0 … 1 over the index;
-    a subclass gives `shares`.
+    """A weighted sum of its members' scores, each scaled to 0 … 1 over the index.
+
+    A subclass gives `shares`.
     """
 
     def __init__(self, members: Mapping[str, ArrayIndex]) -> None:
@@ -62,8 +63,9 @@ class CombinedIndex(CombinedTable, ArrayIndex):
 
 
 class HybridIndex(CombinedIndex):
-    """``alpha · BM25 + (1 − alpha) · cosine``, each scaled to 0 … 1 over the index
-    (SAGE, appendix E: 0.6 and 0.4).
+    """The score ``alpha · BM25 + (1 − alpha) · cosine``, each scaled to 0 … 1.
+
+    Both are scaled over the index. SAGE (appendix E) weighs them 0.6 and 0.4.
 
     Parameters
     ----------
@@ -110,8 +112,9 @@ class HybridIndex(CombinedIndex):
         alpha: float | None = None,
         source: GraphStore | None = None,
     ) -> Self:
-        """Index nodes by their words, and by their embeddings where there is an
-        encoder; see `BM25Index.build`.
+        """Index nodes by their words and, with an encoder, by their embeddings.
+
+        The other arguments are those of `BM25Index.build`.
         """
         lexical, model = (
             BM25Index.build(nodes, text=text, source=source),
@@ -148,8 +151,9 @@ class HybridIndex(CombinedIndex):
         return index.limited_to(labels)
 
     def with_query(self, query: str, vector: Floats) -> HybridIndex:
-        """Return this index with an embedding given for a query; the index itself does
-        not learn of it.
+        """Return this index with an embedding given for a query.
+
+        The index itself does not learn of it.
         """
         dense = self.dense.with_query(query, vector) if self.dense else None
         return HybridIndex(
@@ -167,13 +171,13 @@ class HybridIndex(CombinedIndex):
         return self.members.get("dense")  # type: ignore[return-value]
 
     def share_of_words(self, query: str) -> float:
-        """Return the share of BM25 in the score of a query: `alpha`, 1 without a dense
-        index, or by the query.
+        """Return the share of BM25 in the score of a query.
 
-        By the query it is ``w / (w + q · m)``. w is how far the best node by words is
-        above the 20th, as a share of the highest score that a node could have; m the
-        same of the cosines; q is `dense_quality`. Whichever of the two tells its best
-        nodes from the rest counts more.
+        It is 1 without a dense index, else `alpha` where that is set, else chosen by
+        the query as ``w / (w + q · m)``. w is how far the best node by words is above
+        the 20th, as a share of the highest score that a node could have; m the same of
+        the cosines; q is `dense_quality`. Whichever of the two tells its best nodes
+        from the rest counts more.
         """
         if self.dense is None:
             return 1.0
@@ -195,8 +199,9 @@ class HybridIndex(CombinedIndex):
     def dense_scores_at(
         self, query: str, positions: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        """Return the cosines of nodes scaled to 0 … 1 over the index, ``(p,)``; zeros
-        without a dense index.
+        """Return the cosines of nodes scaled to 0 … 1 over the index, ``(p,)``.
+
+        Without a dense index they are zeros.
         """
         if self.dense is None:
             return np.zeros(len(positions), dtype=np.float32)
@@ -215,8 +220,9 @@ class HybridIndex(CombinedIndex):
 
 
 def _lead(scores: NDArray[np.float32]) -> float:
-    """Return how far the best score is above the 20th best, or above the least of
-    fewer.
+    """Return how far the best score is above the 20th best.
+
+    Of fewer scores it is the distance to the lowest.
     """
     if not len(scores):
         return 0.0
@@ -225,8 +231,9 @@ def _lead(scores: NDArray[np.float32]) -> float:
 
 
 class FieldIndex(CombinedIndex):
-    """A weighted mean of scores over fields, lexical and dense, as in mFAR (Li et al.
-    2025), which GRASP fuses with.
+    """A weighted mean of scores over fields, lexical and dense, as in mFAR.
+
+    The method is that of Li et al. (2025); GRASP fuses with it.
 
     ``score = Σ weight · s / Σ weight`` over the scorers, where s is a scorer's score
     scaled to 0 … 1 over the index.

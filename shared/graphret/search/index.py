@@ -67,10 +67,10 @@ class TextIndex(Protocol):
         labels: Collection[str] | None = None,
         where: WhereLike = None,
     ) -> Matches | list[Matches]:
-        """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`,
-        or all there are.
+        """Return the `k` best nodes that bear one of `labels` and satisfy `where`.
 
-        An `InvalidInput` says that `k`, a query or the filter is malformed.
+        Where there are fewer, all of them are returned. An `InvalidInput` says that
+        `k`, a query or the filter is malformed.
         """
         asked, k, condition = require_queries(query), require_k(k), Where.parse(where)
         found = cast("BatchIndex", self)._search(asked, k, labels, condition)
@@ -85,8 +85,9 @@ class TextIndex(Protocol):
     def score(
         self, query: str | list[str], ids: Sequence[str]
     ) -> NDArray[np.float32] | list[NDArray[np.float32]]:
-        """Return the scores of given nodes, in their order; an `InvalidInput` names an
-        unknown id.
+        """Return the scores of given nodes, in their order.
+
+        An `InvalidInput` names an unknown id.
         """
         found = cast("BatchIndex", self)._score(require_queries(query), ids)
         return found[0] if isinstance(query, str) else found
@@ -98,12 +99,12 @@ class TextIndex(Protocol):
         """Take nodes away; unknown ids are ignored."""
 
     def view(self, where: WhereLike) -> TextIndex:
-        """Return an index of only the nodes that satisfy `where`; nothing of the others
-        can be read through it.
+        """Return an index of only the nodes that satisfy `where`.
 
-        It keeps the condition, as a `Where`, in the attribute `restriction`: a method
-        takes an index and a store only as views of the same condition. One without that
-        attribute counts as no view.
+        Nothing of the other nodes can be read through it. It keeps the condition, as a
+        `Where`, in the attribute `restriction`: a method takes an index and a store
+        only as views of the same condition. One without that attribute counts as no
+        view.
         """
 
     def local_index(self) -> ArrayIndex | None:
@@ -126,8 +127,9 @@ class TextIndex(Protocol):
 
 
 class BatchIndex(TextIndex):
-    """Asks for one query as for a batch of one: a subclass gives `_search` and
-    `_score`, which take batches.
+    """An index that treats one query as a batch of one.
+
+    A subclass gives `_search` and `_score`, which take batches.
     """
 
     @abstractmethod
@@ -150,8 +152,9 @@ class BatchIndex(TextIndex):
 def top_k(
     scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = None
 ) -> NDArray[np.int64]:
-    """Return the positions of the `k` highest scores among those in `mask`, best first,
-    ties by position.
+    """Return the positions of the `k` highest scores among those in `mask`, best first.
+
+    Ties are in the order of their positions.
     """
     allowed = None if mask is None else np.flatnonzero(mask)
     values = scores if allowed is None else scores[allowed]
@@ -183,8 +186,9 @@ def _highest(values: NDArray[np.float32], k: int) -> np.float32:
 def min_max(
     scores: NDArray[np.float32], low: float | None = None
 ) -> NDArray[np.float32]:
-    """Scale scores, the least of which is `low` if it is known, to 0 … 1; scores that
-    are all alike become 0.
+    """Scale scores to 0 … 1; scores that are all alike become 0.
+
+    `low` is the lowest score, where it is known.
     """
     if not len(scores):
         return scores
@@ -195,8 +199,9 @@ def min_max(
 
 
 def require_queries(queries: str | Iterable[str]) -> list[str]:
-    """Return a query or a batch as a list, and raise an `InvalidInput` that names the
-    first that is not a string.
+    """Return a query or a batch of queries as a list.
+
+    An `InvalidInput` names the first that is not a string.
     """
     asked = (
         [queries]
@@ -212,17 +217,16 @@ def require_queries(queries: str | Iterable[str]) -> list[str]:
 
 
 def require_k(k: int) -> int:
-    """Return `k`, and raise an `InvalidInput` when it is not a whole number of at least
-    1.
-    """
+    """Return `k`; raise an `InvalidInput` unless it is a whole number of at least 1."""
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise InvalidInput(f"k: expected a whole number of at least 1, got {k!r}")
     return int(k)
 
 
 def remember(known: dict[str, T], key: str, value: T, most: int) -> None:
-    """Put a value at the end of those that are remembered, and forget the one used
-    longest ago where they are many.
+    """Put a value last among those that are remembered.
+
+    If that makes more than `most`, the one used longest ago is forgotten.
     """
     known.pop(key, None)
     known[key] = value

@@ -54,8 +54,10 @@ class Postings:
         return cls(by_code.indptr, owners, now, np.zeros(0, np.int64))
 
     def changed(self, splice: Splice) -> Postings | None:
-        """Return the postings when the lists were put in a new order, and others among
-        them; `None` where these are too many by now.
+        """Return the postings of the lists after a splice, or `None`.
+
+        A splice puts the lists in a new order, with others among them; `None` says that
+        too many of them are not indexed by now.
         """
         kept = self.now >= 0
         now = np.where(kept, splice.moved[self.now], np.int32(-1))
@@ -75,8 +77,10 @@ class Postings:
     def occurrences(
         self, codes: NDArray[np.int64], lists: Lists
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return every occurrence of some distinct codes in the lists as they are now:
-        the list, and which of the codes it is, ascending.
+        """Return every occurrence of some distinct codes in the lists as they are now.
+
+        An occurrence is a list and the number of the code in `codes`, by which the
+        occurrences are sorted.
         """
         indexed = np.flatnonzero(codes + 1 < len(self.starts))
         at = codes[indexed]

@@ -1,6 +1,4 @@
-"""The terms of each field of each node, and of each row of a divided field, in their
-order.
-"""
+"""The terms of each field of a node, and of each row of a divided field, in order."""
 
 from __future__ import annotations
 
@@ -52,8 +50,10 @@ class FieldTerms:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Term to position; made when first asked for, since an index may be opened and
-        not searched.
+        """The position of each term in the vocabulary.
+
+        It is made when first asked for, since an index may be opened and never
+        searched.
         """
         return {term: i for i, term in enumerate(self.vocabulary)}
 
@@ -64,8 +64,9 @@ class FieldTerms:
         analyzer: Analyzer,
         vocabulary: Mapping[str, int] | None = None,
     ) -> FieldTerms:
-        """Analyze nodes given by their fields; the terms of `vocabulary` keep their
-        positions.
+        """Analyze nodes given by their fields.
+
+        The terms of `vocabulary` keep their positions.
         """
         positions = dict(vocabulary or {})
         found: dict[str, tuple[Any, Any]] = defaultdict(
@@ -95,8 +96,9 @@ class FieldTerms:
         return cls(positions, fields_of, np.asarray(row_indptr, dtype=np.int64))
 
     def counts(self, field: str, *, of_rows: bool = False) -> sp.csr_matrix:
-        """Return how often a field of each node says each term; or of each row, with
-        the whole fields of its node.
+        """Return how often a field of each node, or of each row, says each term.
+
+        A row counts with the whole fields of its node.
         """
         indptr, terms = self.fields[field]
         shape = len(indptr) - 1, len(self.vocabulary)
@@ -116,8 +118,9 @@ class FieldTerms:
         ).tocsr()
 
     def lengths(self, field: str, *, of_rows: bool = False) -> NDArray[np.float64]:
-        """Return how many terms a field of each node has; or of each row, as for
-        `counts`.
+        """Return how many terms a field of each node has, or of each row.
+
+        Rows are taken as in `counts`.
         """
         indptr, _ = self.fields[field]
         if field.endswith(ROWS) == of_rows:
@@ -129,8 +132,9 @@ class FieldTerms:
         return lengths.astype(np.float64)
 
     def only(self, chosen: NDArray[np.int64]) -> FieldTerms:
-        """Return of the terms those at some positions of the vocabulary, in that order;
-        what a field says is in any order then.
+        """Return the terms at some positions of the vocabulary alone, in that order.
+
+        What a field says is no longer in its order then.
         """
         fields: dict[str, Terms] = {}
         for name, said in self.fields.items():
@@ -152,8 +156,9 @@ class FieldTerms:
         nodes: NDArray[np.int64],
         rows: NDArray[np.int32],
     ) -> NDArray[np.bool_]:
-        """Tell where the first term of each pair, ``(b, 2)``, is followed by the
-        second, ``(p, b)``.
+        """Tell where each pair's second term follows its first, ``(p, b)``.
+
+        The pairs are ``(b, 2)``.
 
         A place is a node, where its row is `NO_ROW`, or a row of one with the whole
         fields of the node.
@@ -271,8 +276,9 @@ def sparse_arrays(name: str, matrix: Any) -> dict[str, NDArray[Any]]:
 
 
 def sparse_of(bundle: Bundle, name: str, kind: Any, shape: tuple[int, int]) -> Any:
-    """Open a compressed matrix that `sparse_arrays` saved; its arrays stay on disk
-    until they are read.
+    """Open a compressed matrix that `sparse_arrays` saved.
+
+    Its arrays stay on disk until they are read.
     """
     arrays = tuple(
         np.asarray(bundle.arrays[f"{name}/{array}"])

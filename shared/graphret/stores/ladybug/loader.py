@@ -79,8 +79,9 @@ class Loader:
     # -- which rows go to which table
 
     def _node_parts(self) -> Iterator[tuple[TablePlan, Positions]]:
-        """Yield each table with its nodes; `_table_of` has the number of every node's
-        table.
+        """Yield each table with its nodes.
+
+        `_table_of` then has the number of every node's table.
         """
         nodes, numbers = self._graph.nodes, dict[str, int]()
         table_of_set = np.zeros(len(nodes.label_sets), np.int64)

@@ -361,8 +361,9 @@ class Writer:
         rows: Any,
         copied: int = _COPIED,
     ) -> None:
-        """Insert the rows of an Arrow table, with ids of edges' ends before the columns
-        of a table; at least `copied` of them are copied.
+        """Insert the rows of an Arrow table, by a copy if there are at least `copied`.
+
+        In the rows of edges the ids of their ends come before the columns of `plan`.
         """
         table, columns = quoted(plan.name), ", ".join(map(quoted, plan.types))
         values = ", ".join(
