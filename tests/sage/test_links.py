@@ -373,8 +373,11 @@ def test_stop_words_in_capitals_are_names_where_a_text_uses_them_so(
 def test_a_name_that_too_many_bear_says_nothing() -> None:
     bearers = [passage(f"b{i}", "John Smith") for i in range(4)]
     text_node = passage("a", "A", "Here is John Smith.")
-    assert len(links(text_node, *bearers, settings=LinkSettings(max_bearers=4))) == 4
-    assert links(text_node, *bearers, settings=LinkSettings(max_bearers=3)) == []
+    assert (
+        len(links(text_node, *bearers, settings=LinkSettings(max_nodes_per_name=4)))
+        == 4
+    )
+    assert links(text_node, *bearers, settings=LinkSettings(max_nodes_per_name=3)) == []
 
 
 def test_numbers_are_no_names_in_text_and_no_short_names_and_stop_words_are_none() -> (

@@ -120,7 +120,7 @@ def test_after_any_changes_the_edges_are_those_of_everything(
             entity_cap=draw.choice([4, 50]),
         ),
         # a name becomes common, and says nothing then
-        links=LinkSettings(max_bearers=draw.choice([2, 50])),
+        links=LinkSettings(max_nodes_per_name=draw.choice([2, 50])),
     )
     held = items(draw, draw.choice([1, 4, most]), most)
     graph = SageGraph.build(held.values(), encoder=encoder, settings=settings)

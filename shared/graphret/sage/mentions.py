@@ -287,7 +287,9 @@ class NodeNames:
         spoken = " ".join(words)
         sides = self.full.get(spoken, ()), self.alias.get(spoken, ())
         full, alias = (
-            [id_ for id_, _ in side] if len(side) <= self.settings.max_bearers else []
+            [id_ for id_, _ in side]
+            if len(side) <= self.settings.max_nodes_per_name
+            else []
             for side in sides
         )
         first = min((side[0] for side in sides if side), default=("", spoken))

@@ -38,13 +38,13 @@ class LinkSettings:
     ----------
     kind_weights
         Weight of a link by kind; a kind that is left out makes no links.
-    max_bearers
-        A name that more nodes bear says nothing.
+    max_nodes_per_name
+        A name that more nodes have says nothing.
     join_weight
         Weight of a link between rows of two tables that share the value of a key
         (`graphret.sage.joins`); 0 for none.
     shared_weight, max_sharers
-        Weight of a link between texts that say the same name which no node bears, as a
+        Weight of a link between texts that say the same name that no node has, as a
         share of that of a text that says a node's name; 0 for none. A name that more
         chunks say makes no link.
     """
@@ -52,7 +52,7 @@ class LinkSettings:
     kind_weights: Mapping[str, float] = field(
         default_factory=lambda: dict(KIND_WEIGHTS)
     )
-    max_bearers: int = 50
+    max_nodes_per_name: int = 50
     join_weight: float = 0.8
     shared_weight: float = 0.85
     max_sharers: int = 5

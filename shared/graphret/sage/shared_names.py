@@ -241,7 +241,7 @@ class SharedNames:
         n_texts = int(is_text.sum())
         few = min(self.settings.max_sharers, max(2, int(_SHARED_BY * n_texts)))
         titled = max(_TITLED_LEAST, int(_TITLED_BY * n_texts))
-        many = min(self.settings.max_bearers, titled)
+        many = min(self.settings.max_nodes_per_name, titled)
         can = (self.tells == 1) & ~flags(self.called.codes, n)
         can &= padded(entities.shared(self.cap), n, False)
         heads, _ = self._heads(can & (n_said <= many), facts)
