@@ -252,7 +252,7 @@ def test_the_command_line_knows_baselines_by_the_same_names(tmp_path: Path) -> N
     assert graphret("import", tmp_path / "kb.txt", "--out", graph).code == 0
     arguments = ("query", QUESTION, "--graph", graph, "--method", "rar")
     assert "needs --model" in refused(2, *arguments)
-    assert "--agents: it is for" in refused(2, *arguments, "--agents", 2)
+    assert "--agents needs --method ark" in refused(2, *arguments, "--agents", 2)
     replies = {"passages": ["Ann Ames"]}
     with OpenAIServer(lambda request: json_text(replies)) as server:
         model = ("--model", "tiny", "--base-url", server.base_url)

@@ -282,3 +282,22 @@ def test_a_database_finds_the_same(database: CypherStore) -> None:
     database.upsert(edges=STAR_EDGES)
     for plan, ids in ORDERED:
         assert [match.id for match in find_matches(plan, database, {})] == ids
+
+
+def test_what_is_absent_may_go_along_an_edge_and_back(database: CypherStore) -> None:
+    hop = {"rel": "R", "direction": "any", "negated": True}
+    plan = GraphPlan.model_validate(
+        {
+            "hops": [
+                hop | {"from": "T", "to_var": "none"},
+                hop | {"from": "none", "to_var": "beyond"},
+            ]
+        }
+    )
+    edges = [Edge("n0", "R", "n1")]
+    database.upsert(NODES, edges)
+    stored_edges = {edge for block in database.edges() for edge in block}
+    database.delete_edges(stored_edges - set(edges))
+    for store in (MemoryStore.of(NODES, edges), database):
+        matches = {match.id for match in find_matches(plan, store, {})}
+        assert matches == set(IDS) - {"n0", "n1"}

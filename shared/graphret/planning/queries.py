@@ -224,7 +224,10 @@ class _Compiler:
                 more.insert(0, self._among_bound(far))
             patterns.append(self._pattern(further, far, pattern))
             conditions += more
-        inside = ", ".join(patterns) + _where(conditions)
+        # Within one MATCH Neo4j goes along no edge twice, such as there and back.
+        # Ladybug does, and reads only one MATCH here.
+        apart = ", " if self.store.dialect == "ladybug" else " MATCH "
+        inside = apart.join(patterns) + _where(conditions)
         columns = ", ".join(self.names[matched] for matched in self.matched)
         self.clauses.append(
             f"WITH {columns}, s, n WHERE NOT EXISTS {{ MATCH {inside} }}"
