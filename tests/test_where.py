@@ -369,5 +369,5 @@ def test_no_view_of_an_index_follows_a_store(
 ) -> None:
     index = BM25Index.of_store(store).view(PUBLIC)
     for any_store in (store, LadybugStore(tmp_path / "db.lbug")):
-        with pytest.raises(InvalidInput, match="a view has no writes"):
+        with pytest.raises(InvalidInput, match="a view cannot be attached"):
             any_store.attach(index)
