@@ -22,7 +22,7 @@ from graphret.storage import CURRENT
 from graphret.stores.base import GraphStore, as_cypher
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import MemoryStore
-from graphret.stores.neo4j import Neo4jStore, quote
+from graphret.stores.neo4j import quote
 
 #: Called with the progress of a stage: its name, the number done, and the total.
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -256,9 +256,7 @@ def copy(
     ):
         target.load(source)
     else:
-        write: Callable[..., None] = target.upsert
-        if is_empty and isinstance(target, Neo4jStore):
-            write = target.insert
+        write = target.insert if is_empty else target.upsert
         _copy_blocks(source, write, total, progress)
     return total
 

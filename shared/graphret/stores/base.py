@@ -76,6 +76,14 @@ class GraphStore(Protocol):
             nothing is written then.
         """
 
+    def insert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
+        """Add nodes and edges of which none is in the store.
+
+        A store that need not look for them first overrides this; `upsert` does it
+        otherwise.
+        """
+        self.upsert(nodes, edges)
+
     def delete(self, ids: Iterable[str]) -> None:
         """Delete nodes and every edge that touches them; unknown ids are ignored.
 
