@@ -104,7 +104,7 @@ def _chosen(opened: OpenGraph, names: list[str] | None) -> Any:
     if names is None:
         return None
     known = fields_of(opened.store)
-    wanted = [name.strip() for value in names for name in value.split(",")]
+    wanted = options.listed(names)
     if unknown := [name for name in wanted if name not in known]:
         raise InvalidInput(
             f"--field: expected some of {', '.join(known)}, got {', '.join(unknown)}"
