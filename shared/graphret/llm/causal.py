@@ -51,15 +51,11 @@ def load_model(source: str | Path, device: str | None = None) -> tuple[Any, Any]
         if (path / "adapter_config.json").is_file():
             from peft import PeftModel
 
-            settings_file = (
-                path / SETTINGS
-                if (path / SETTINGS).is_file()
-                else path / "adapter_config.json"
+            config = json.loads((path / "adapter_config.json").read_text("utf-8"))
+            base_source = (
+                settings_of(path).get("model") or config["base_model_name_or_path"]
             )
-            about = json.loads(settings_file.read_text("utf-8"))
-            base, _ = load_model(
-                about.get("model") or about["base_model_name_or_path"], device
-            )
+            base, _ = load_model(base_source, device)
             model = PeftModel.from_pretrained(base, path).merge_and_unload()
         else:
             dtype = torch.float32 if device == "cpu" else "auto"
