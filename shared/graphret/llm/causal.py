@@ -60,9 +60,8 @@ def load_model(source: str | Path, device: str | None = None) -> tuple[Any, Any]
         else:
             dtype = torch.float32 if device == "cpu" else "auto"
             model = AutoModelForCausalLM.from_pretrained(place, dtype=dtype, **of)
-        if (
-            of
-        ):  # its weights are dequantised: they may be trained and written as they are
+        # its weights are dequantised: they may be trained and written as they are
+        if of:
             model.hf_quantizer, model.is_quantized = None, False
             vars(model.config).pop("quantization_config", None)
         tokenizer: Any = AutoTokenizer.from_pretrained(place, padding_side="left", **of)
@@ -117,9 +116,8 @@ def chat_tokens(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     }
     try:
         return list(tokenizer.apply_chat_template(turns, **layout))
-    except (
-        Exception
-    ):  # a template without a system's turn, or that wants turns to alternate
+    except Exception:
+        # a template without a system's turn, or that wants turns to alternate
         return list(tokenizer.apply_chat_template(_alternating(turns), **layout))
 
 
