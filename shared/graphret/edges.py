@@ -310,6 +310,8 @@ class EdgeTable:
         They take the place of the edges that they equal and of those that are `void`,
         ``(m,)``. The result is what a table built of the same edges would be.
         """
+        if not len(self):
+            return fresh
         stays = np.ones(len(self), dtype=bool) if void is None else ~void
         if not len(fresh):
             return self.take(np.flatnonzero(stays))
