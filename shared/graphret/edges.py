@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.columns import Records, Strings, TextArray
+from graphret.columns import Records, Strings, TextArray, ends_of
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.splice import Splice, ranges, spliced_codes
@@ -423,6 +423,4 @@ def row_starts(
 
     The result is ``(n_nodes + 1,)``.
     """
-    indptr = np.zeros(n_nodes + 1, dtype=np.int64)
-    np.cumsum(np.bincount(source, minlength=n_nodes), out=indptr[1:])
-    return indptr
+    return ends_of(np.bincount(source, minlength=n_nodes))
