@@ -81,6 +81,15 @@ class SageState:
             )
         return self.connect()
 
+    def without_encoder(self) -> SageState:
+        """Return a copy that searches by words alone and cannot be changed."""
+        lexical = HybridIndex(
+            self.index.lexical,
+            alpha=self.index.alpha,
+            dense_quality=self.index.dense_quality,
+        )
+        return replace(self, index=lexical, thresholds={}, connect=None)
+
     def nodes_of(self, items: Iterable[str]) -> dict[str, set[str]]:
         """Return for each id the nodes of that id, and those of its item or file."""
         nodes, found = self.graph.nodes, {item: set[str]() for item in items}
@@ -97,10 +106,11 @@ class SageState:
         gone: Collection[str],
         edges: Sequence[Edge],
         metadata: MetadataExtractor | None,
-    ) -> SageState:
+    ) -> tuple[SageState, set[str]]:
         """Return the state with nodes and edges added, and other nodes taken away.
 
-        Nodes take the place of those that have their ids.
+        Nodes take the place of those that have their ids. With it come the ids of all
+        nodes that came, went, are described otherwise or bear a new edge.
 
         Parameters
         ----------
@@ -120,7 +130,10 @@ class SageState:
         given = self.explicit.moved(len(change.after), change.places)
         given = given.merged(EdgeTable.of(change.after, edges))
         connections = self.connections.changed(change, index.dense)
-        return SageState.connected(index, replace(connections, names=names), given)
+        touched = {node.id for node in altered} | gone
+        touched |= {end for edge in edges for end in (edge.source, edge.target)}
+        after = SageState.connected(index, replace(connections, names=names), given)
+        return after, touched
 
     def _described(
         self,
