@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.columns import Records, Strings, TextArray
+from graphret.columns import Records, Strings, TextArray, ends_of
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.splice import Splice, ranges, spliced_codes
@@ -310,6 +310,8 @@ class EdgeTable:
         They take the place of the edges that they equal and of those that are `void`,
         ``(m,)``. The result is what a table built of the same edges would be.
         """
+        if not len(self):
+            return fresh
         stays = np.ones(len(self), dtype=bool) if void is None else ~void
         if not len(fresh):
             return self.take(np.flatnonzero(stays))
@@ -421,6 +423,4 @@ def row_starts(
 
     The result is ``(n_nodes + 1,)``.
     """
-    indptr = np.zeros(n_nodes + 1, dtype=np.int64)
-    np.cumsum(np.bincount(source, minlength=n_nodes), out=indptr[1:])
-    return indptr
+    return ends_of(np.bincount(source, minlength=n_nodes))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from graphret.text import Token, words
+from graphret.text import words
 
 
 class NameMatch(NamedTuple):
-    """A name found in a text: which name, and where in the original text."""
+    """A name found in words: which name, and its first word and the one behind it."""
 
     name_index: int
     start: int
@@ -71,21 +71,10 @@ class Gazetteer:
         """Return the position of a name's matches, `None` for an unknown name."""
         return self._names.get(" ".join(words(name)))
 
-    def find_tokens(self, tokens: Sequence[Token]) -> list[NameMatch]:
-        """Return the names in a tokenized text, from left to right, without overlaps.
+    def find_words(self, words: Sequence[str]) -> list[NameMatch]:
+        """Return the names in normalised words, from left to right, without overlaps.
 
         Where several begin, the longest is returned.
-        """
-        matches = self.find_words([word for word, _, _ in tokens])
-        return [
-            NameMatch(index, tokens[first][1], tokens[last - 1][2])
-            for index, first, last in matches
-        ]
-
-    def find_words(self, words: Sequence[str]) -> list[NameMatch]:
-        """Return the names in normalised words, as `find_tokens` does.
-
-        Matches are placed by words, not by characters.
         """
         matches: list[NameMatch] = []
         for match in self.find_every(words):

@@ -185,12 +185,9 @@ class Linker(CombinedTable):
 
         Its encoder embeds names, and descriptions are looked up in it.
         """
-        documents, name_text = copy(documents), NodeText.names()
-        return cls(
-            BM25Index.build(documents.table, text=name_text),
-            dense=DenseIndex.build(documents.table, documents.encoder, text=name_text),
-            documents=documents,
-        )
+        documents = copy(documents)
+        by_name = cls.build(documents.table, encoder=documents.encoder)
+        return cls(by_name.names, dense=by_name.dense, documents=documents)
 
     @property
     def names(self) -> BM25Index:

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.sage.graph import SageGraph
+from graphret.sage.neighbors import pair_numbers
 from graphret.sage.signals import ROLES
 from graphret.sage.similarity import (
     IS_SIMILAR,
@@ -275,11 +276,8 @@ def _distinct(
     pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]], n_nodes: int
 ) -> NDArray[np.int64]:
     """Return a number for each distinct pair of nodes, in either direction."""
-    numbers = [np.zeros(0, np.int64)]
-    for one, other in pairs:
-        ends = np.sort(np.stack([one, other]).astype(np.int64), axis=0)
-        numbers.append(ends[0] * n_nodes + ends[1])
-    return np.unique(np.concatenate(numbers))
+    numbers = (pair_numbers(one, other, n_nodes) for one, other in pairs)
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *numbers]))
 
 
 def _entity_counter(

@@ -89,7 +89,7 @@ def name_links(
     The edge leaves the chunk that says the name first, or the row, ``source_row``,
     where a table says it, and leads to the first chunk of what is named: a ranking
     finds out which of the chunks the question means. Its properties are the kind of the
-    link, the name and, in a table, the column. NodeNames are titles, with and without
+    link, the name and, in a table, the column. Names are titles, with and without
     brackets and what follows a comma, the property ``aliases``, and the ids of records.
     They are found by hash and by an inverted index over the words of names; no two
     nodes are ever compared.

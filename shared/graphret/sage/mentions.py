@@ -391,7 +391,7 @@ class Renamed:
     Parameters
     ----------
     phrases
-        NodeNames that others bear now, or nobody.
+        Names that other nodes have now, or none.
     bags
         The words of the full names that came or went.
     words

@@ -86,6 +86,18 @@ class Neighbors:
         return Neighbors(self.own[chosen], self.other[chosen], self.similarity[chosen])
 
 
+def pair_numbers(
+    one: NDArray[Any], other: NDArray[Any], n_nodes: int
+) -> NDArray[np.int64]:
+    """Return a number for each pair of nodes, the same in either direction, ``(p,)``.
+
+    Divided by `n_nodes` it gives the lower position, and as the remainder the higher.
+    """
+    ends = np.stack([one, other]).astype(np.int64)
+    numbers: NDArray[np.int64] = ends.min(axis=0) * n_nodes + ends.max(axis=0)
+    return numbers
+
+
 def changed(
     old: Neighbors,
     vectors: Floats,

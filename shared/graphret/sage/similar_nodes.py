@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphret.errors import InvalidInput
-from graphret.sage.neighbors import Side, nearest
+from graphret.executors import batched
+from graphret.sage.neighbors import Side, nearest, pair_numbers
 from graphret.sage.settings import SimilaritySettings
 from graphret.sage.similarity import IS_SIMILAR
 from graphret.search.dense import DenseIndex
@@ -156,8 +157,9 @@ def link_similar(
     positions = np.flatnonzero(chosen if bears is None else chosen & bears)
     side = Side(positions, positions)
     found = nearest(index.vectors, side, side, settings.neighbors)
-    ends = np.sort(np.stack([found.own, found.other]), axis=0)
-    (low, high), first = np.unique(ends, axis=1, return_index=True)
+    pairs = pair_numbers(found.own, found.other, len(table))
+    pairs, first = np.unique(pairs, return_index=True)
+    low, high = np.divmod(pairs, max(len(table), 1))
     cosine = found.similarity[first]
     if len(cosine):
         kept = cosine >= np.percentile(cosine, settings.percentile)
@@ -180,7 +182,7 @@ def link_similar(
         for edge in block
         if COSINE in edge.properties
     ]
-    for start in range(0, len(edges), _EDGES):
-        store.upsert(edges=edges[start : start + _EDGES])
+    for block in batched(edges, _EDGES):
+        store.upsert(edges=block)
     store.delete_edges([edge for edge in before if edge.identity not in now])
     return len(edges)

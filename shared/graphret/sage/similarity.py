@@ -22,7 +22,7 @@ from graphret.sage.codes import flags
 from graphret.sage.embeddings import Embeddings
 from graphret.sage.entities import Entities, overlapping
 from graphret.sage.facts import NodeFacts
-from graphret.sage.neighbors import COLUMNS, Neighbors
+from graphret.sage.neighbors import COLUMNS, Neighbors, pair_numbers
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import SimilaritySettings
 from graphret.sage.signals import DOCUMENT, ROLES, SIGNALS, TABLE, Signal, role_of
@@ -317,8 +317,7 @@ class SimilarityIndex:
         A pair is asked for if one of its nodes is.
         """
         at = np.flatnonzero(asked[near.own] | asked[near.other])
-        ends = np.stack([near.own[at], near.other[at]]).astype(np.int64)
-        return ends.min(axis=0) * len(self.nodes) + ends.max(axis=0), at
+        return pair_numbers(near.own[at], near.other[at], len(self.nodes)), at
 
     def _similar(
         self, kind: str, shared: NDArray[np.int64], asked: NDArray[np.bool_]

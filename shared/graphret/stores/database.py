@@ -221,11 +221,15 @@ class DatabaseStore(AttachedIndexes, GraphStore, ABC):
         It is one transaction, which must fit into the memory of the database: write
         millions of nodes in several calls.
         """
+        self._add("upsert", nodes, edges)
+
+    def _add(self, step: str, nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
+        """Write checked nodes and edges by a step of a transaction: ``upsert`` etc."""
         self._require_writable()
         new_nodes, new_edges = distinct_nodes(nodes), distinct_edges(edges)
         if new_nodes or new_edges:
             self._write(
-                methodcaller("upsert", new_nodes, new_edges),
+                methodcaller(step, new_nodes, new_edges),
                 nodes=[*new_nodes.values()],
                 edges=[*new_edges.values()],
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from graphret.columns import Records, Strings
 from graphret.edges import NO_ROW
+from graphret.executors import batched
 from graphret.stores.ladybug.database import Session
 from graphret.stores.ladybug.tables import PROPERTIES, Catalog, column_of
 from graphret.stores.ladybug.writer import (
+    Item,
     TablePlan,
     Writer,
     arrow_column,
@@ -46,18 +48,18 @@ class Loader:
 
     def load(self) -> None:
         """Write it all, each relation in a transaction of its own."""
-        node_parts = [*self._node_parts()]
+        graph, node_parts = self._graph, [*self._node_parts()]
         relation_parts = self._edge_parts([plan for plan, _ in node_parts])
         for plan, positions in node_parts:
-            self._observe_nodes(plan, positions)
+            self._observe(plan, graph.nodes.properties, positions, self._node)
         for parts in relation_parts:
             for plan, ends, positions in parts:
                 plan.pairs[ends] = None
-                self._observe_edges(plan, positions)
+                self._observe(plan, graph.edges.properties, positions, self._edge)
         self._session.do("BEGIN TRANSACTION")
         self._writer.define()
         for plan, positions in node_parts:
-            for block in _blocks(positions):
+            for block in batched(positions, _ROWS):
                 rows = self._node_rows(plan, block)
                 self._writer.insert_rows(plan, (), rows, _COPIED)
         # one relation at a time: each pair of labels takes 8 MB of memory until a
@@ -65,7 +67,7 @@ class Loader:
         for parts in relation_parts:
             self._checkpoint()
             for plan, ends, positions in parts:
-                for block in _blocks(positions):
+                for block in batched(positions, _ROWS):
                     rows = self._edge_rows(plan, block)
                     self._writer.insert_rows(plan, ends, rows, _COPIED)
         self._session.do("COMMIT")
@@ -125,21 +127,18 @@ class Loader:
 
     # -- the columns that are needed
 
-    def _observe_nodes(self, plan: TablePlan, positions: Positions) -> None:
-        """Add the columns for the properties of nodes."""
-        records = self._graph.nodes.properties
-        for block in _blocks(positions[_filled(records, positions)]):
+    def _observe(
+        self,
+        plan: TablePlan,
+        records: Records,
+        positions: Positions,
+        item_at: Callable[[int], Item],
+    ) -> None:
+        """Add the columns for the properties of nodes or of edges."""
+        for block in batched(positions[_filled(records, positions)], _ROWS):
             for name, values in _by_name(records.take(block)).items():
                 for kind, place in _kinds(values).items():
-                    plan.add_column(name, kind, self._node(int(block[place])))
-
-    def _observe_edges(self, plan: TablePlan, positions: Positions) -> None:
-        """Add the columns for the properties of edges."""
-        records = self._graph.edges.properties
-        for block in _blocks(positions[_filled(records, positions)]):
-            for name, values in _by_name(records.take(block)).items():
-                for kind, place in _kinds(values).items():
-                    plan.add_column(name, kind, self._edge(int(block[place])))
+                    plan.add_column(name, kind, item_at(int(block[place])))
 
     # -- rows as Arrow tables
 
@@ -184,11 +183,6 @@ class Loader:
             columns |= _property_columns(plan, edges.properties.take(positions))
         kinds = {"from": "STRING", "to": "STRING"} | plan.types
         return arrow_table(kinds, columns, len(positions))
-
-
-def _blocks(positions: Positions) -> Iterator[Positions]:
-    for start in range(0, len(positions), _ROWS):
-        yield positions[start : start + _ROWS]
 
 
 def _filled(records: Records, positions: Positions) -> NDArray[np.bool_]:

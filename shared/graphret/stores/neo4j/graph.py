@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from graphret.errors import InvalidInput, StoreMismatch
+from graphret.executors import batched
 from graphret.stores.conditions import SIGNS, Conditions, require_decided
 from graphret.stores.neo4j.connection import QueryRows
 from graphret.stores.neo4j.layout import (
@@ -322,7 +323,7 @@ class Graph:
                 " UNWIND labels(n) AS label WITH DISTINCT label WHERE NOT label IN"
                 " $keep RETURN label"
             )
-            for block in _blocks(rows):
+            for block in batched(rows, _ROWS_WRITTEN):
                 if stale := self.run(
                     text, {"rows": block, "keep": [*labels, self.layout.marker]}
                 ):
@@ -336,7 +337,7 @@ class Graph:
                 f"{self._without_same(relation)} CREATE (a)-[r:{quote(relation)}]->(b)"
                 " SET r = row[4]"
             )
-            for block in _blocks(rows):
+            for block in batched(rows, _ROWS_WRITTEN):
                 self.run(text, {"rows": self._placed(block, required=True)})
 
     def insert(self, nodes: Mapping[str, Node], edges: Mapping[EdgeKey, Edge]) -> None:
@@ -347,7 +348,7 @@ class Graph:
         for labels, rows in node_rows(self.layout, nodes).items():
             written = ":".join([marker, *map(quote, labels)])
             text = f"UNWIND $rows AS values CREATE (n:{written}) SET n = values"
-            for block in _blocks(rows):
+            for block in batched(rows, _ROWS_WRITTEN):
                 self.run(text, {"rows": [values for _, values in block]})
         end = f":{marker} {{{quote(self.layout.id or '')}: "
         for relation, rows in of_relation.items():
@@ -356,7 +357,7 @@ class Graph:
                 f" CREATE (a)-[r:{quote(relation)}]->(b) SET r = row[4]"
                 " RETURN count(r)"
             )
-            for block in _blocks(rows):
+            for block in batched(rows, _ROWS_WRITTEN):
                 ((count,),) = self.run(text, {"rows": block})
                 if count < len(block):
                     self._placed(block, required=True)  # names the end that is missing
@@ -377,7 +378,7 @@ class Graph:
         for source, target, relation, *parts in edges:
             rows[relation].append([source, target, *parts])
         for relation, relation_rows in rows.items():
-            for block in _blocks(relation_rows):
+            for block in batched(relation_rows, _ROWS_WRITTEN):
                 self.run(self._without_same(relation), {"rows": self._placed(block)})
 
     def _refuse_foreign(self, ids: Sequence[str]) -> None:
@@ -440,13 +441,6 @@ def _edge_order(element: str, edge: Edge) -> tuple[Any, ...]:
         edge.relation,
         *(row if isinstance(row, int) else -1 for row in rows),
         element,
-    )
-
-
-def _blocks(rows: Sequence[list[Any]]) -> Iterator[Sequence[list[Any]]]:
-    return (
-        rows[start : start + _ROWS_WRITTEN]
-        for start in range(0, len(rows), _ROWS_WRITTEN)
     )
 
 

@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from operator import methodcaller
 from typing import Any, Self, TypeVar
 
 from graphret.errors import InvalidInput, StoreError
 from graphret.schema import GraphSchema
 from graphret.stores.base import Rows, require_names, require_seconds
-from graphret.stores.database import DatabaseStore, distinct_edges, distinct_nodes
+from graphret.stores.database import DatabaseStore
 from graphret.stores.neo4j.connection import Connection, driver_of
 from graphret.stores.neo4j.graph import Graph, read_rows
 from graphret.stores.neo4j.layout import (
@@ -210,16 +209,9 @@ class Neo4jStore(DatabaseStore):
         This takes a fraction of the time of `upsert`, which looks for each. A node that
         is there is an error; an edge that is there would be there twice.
         """
-        self._require_writable()
-        new_nodes, new_edges = distinct_nodes(nodes), distinct_edges(edges)
-        if new_nodes:
+        if nodes := list(nodes):
             self._constrain()
-        if new_nodes or new_edges:
-            self._write(
-                methodcaller("insert", new_nodes, new_edges),
-                nodes=[*new_nodes.values()],
-                edges=[*new_edges.values()],
-            )
+        self._add("insert", nodes, edges)
 
     def _constrain(self) -> None:
         """Prepare a graph for its first nodes of graphret's."""
