@@ -436,7 +436,7 @@ class SageGraph:
         given = to_edges(edges, fresh, self.nodes.ids.tolist() if edges else ())
         self.state, touched = self.state.changed(fresh, gone, given, self.metadata)
         if self._saved is not None and self._saved.touched is not None:
-            self._saved.touched |= touched
+            self._saved.touched.add(touched)
 
     # -- on disk
 

@@ -12,15 +12,14 @@ from typing import Any
 from graphret import storage
 from graphret.corpus.chunkers import Chunker, chunker_name, named_chunker
 from graphret.edges import EdgeTable
-from graphret.errors import InvalidInput
 from graphret.ranker import LearnedRanking
 from graphret.sage.changes import changes_since, with_changes
 from graphret.sage.connections import SavedConnections
 from graphret.sage.settings import LinkSettings, SageSettings, SimilaritySettings
-from graphret.sage.state import SageState
+from graphret.sage.state import SageState, Touched
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
-from graphret.search.encoder import CallableEncoder, as_encoder
+from graphret.search.encoder import as_encoder
 from graphret.search.hybrid import HybridIndex
 from graphret.storage import Parts
 from graphret.stores.memory import graph_from_bundle, graph_parts
@@ -28,8 +27,8 @@ from graphret.stores.memory import graph_from_bundle, graph_parts
 KIND = "sage"
 
 
-#: Changes are saved beside the graph as long as they touch fewer nodes than one in so
-#: many: whoever opens the graph makes them again.
+#: Changes are saved beside the graph as long as they touch no more than one node in so
+#: many: each save writes them all, and whoever opens the graph puts them in place.
 ONE_IN = 64
 _CHANGES = "changes"  # the name of what is beside
 
@@ -43,13 +42,12 @@ class Saved:
     folder, generation
         The place, and what was in force there when the graph was opened or saved.
     touched
-        The ids of the nodes that have changed since; `None` if that does not tell all
-        that is different.
+        What has changed since; `None` if that does not tell all that is different.
     """
 
     folder: Path
     generation: str
-    touched: set[str] | None
+    touched: Touched | None
 
 
 def save(
@@ -71,8 +69,8 @@ def save(
         touched = known.touched if known is not None else None
         if (
             known is not None
-            and touched
-            and len(touched) * ONE_IN <= len(state.graph.nodes)
+            and touched is not None
+            and 0 < len(touched.nodes) * ONE_IN <= len(state.graph.nodes)
             and storage.in_force(folder) is not None
             and not whole
         ):
@@ -86,7 +84,7 @@ def save(
         _add_chosen(parts, chunker, ranking)
         replaces = known.generation if known is not None else None
         generation = storage.save(folder, parts, kind=KIND, replaces=replaces)
-        return Saved(place, generation, set())
+        return Saved(place, generation, Touched())
 
 
 def _whole(state: SageState, settings: SageSettings) -> Parts:
@@ -118,10 +116,6 @@ def _add_chosen(
     parts.meta["chunker"] = chunker_name(chunker)
 
 
-def _absent(texts: list[str]) -> Any:
-    raise InvalidInput("encoder: the graph was opened without its own")
-
-
 def load(
     folder: str | Path, encoder: Any, chunker: Chunker | str | None, verify: bool
 ) -> tuple[SageState, SageSettings, Chunker | None, LearnedRanking | None, Saved]:
@@ -148,7 +142,7 @@ def load(
         dense = DenseIndex.from_bundle(
             bundle.sub("dense"),
             graph.nodes,
-            model if can_change else CallableEncoder(_absent, name=made_by),
+            model,
             lexical.text,
         )
     state = SageState(
@@ -162,7 +156,7 @@ def load(
             bundle.sub("connections"), graph, settings.similarity, settings.links
         ),
     )
-    chosen, touched = bundle, set[str]()
+    chosen, touched = bundle, Touched()
     if _CHANGES in bundle.meta:
         chosen = bundle.sub(_CHANGES)
         state, touched = with_changes(state, chosen)

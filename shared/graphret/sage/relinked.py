@@ -42,10 +42,17 @@ class Relinked:
         return np.asarray(at_node, dtype=np.bool_)
 
 
-def relinked(edges: EdgeTable, change: Change, found: Sequence[Relinked]) -> EdgeTable:
-    """Return the edges after a change, given what it makes anew."""
+def relinked(
+    edges: EdgeTable, change: Change, found: Sequence[Relinked]
+) -> tuple[EdgeTable, NDArray[np.int64]]:
+    """Return the edges after a change, given what it makes anew.
+
+    With them come the nodes whose edges are others than before, by where edges leave.
+    """
     n_nodes = len(change.after)
     moved = edges.moved(n_nodes, change.places)
     voids = [part.are_void(moved) for part in found if part.nodes.any()]
     void = np.any([np.zeros(len(moved), np.bool_), *voids], axis=0)
-    return moved.merged(joined(n_nodes, [part.edges for part in found]), void)
+    fresh = joined(n_nodes, [part.edges for part in found])
+    sources = np.union1d(moved.source[void], fresh.source).astype(np.int64)
+    return moved.merged(fresh, void), sources

@@ -6,7 +6,7 @@ A retrieval sees one state throughout.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -29,6 +29,27 @@ from graphret.sage.similarity import Thresholds
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import Graph
 from graphret.types import Edge, Node
+
+
+@dataclass
+class Touched:
+    """What differs between two states of a graph.
+
+    Parameters
+    ----------
+    nodes
+        The ids of the nodes that came, went or are described otherwise.
+    sources
+        The ids of the nodes from which other edges lead, beside these.
+    """
+
+    nodes: set[str] = field(default_factory=set)
+    sources: set[str] = field(default_factory=set)
+
+    def add(self, later: Touched) -> None:
+        """Take in what a later change touches."""
+        self.nodes |= later.nodes
+        self.sources |= later.sources
 
 
 @dataclass(frozen=True)
@@ -106,11 +127,10 @@ class SageState:
         gone: Collection[str],
         edges: Sequence[Edge],
         metadata: MetadataExtractor | None,
-    ) -> tuple[SageState, set[str]]:
+    ) -> tuple[SageState, Touched]:
         """Return the state with nodes and edges added, and other nodes taken away.
 
-        Nodes take the place of those that have their ids. With it come the ids of all
-        nodes that came, went, are described otherwise or bear a new edge.
+        Nodes take the place of those that have their ids. With it comes what differs.
 
         Parameters
         ----------
@@ -130,10 +150,12 @@ class SageState:
         given = self.explicit.moved(len(change.after), change.places)
         given = given.merged(EdgeTable.of(change.after, edges))
         connections = self.connections.changed(change, index.dense)
-        touched = {node.id for node in altered} | gone
-        touched |= {end for edge in edges for end in (edge.source, edge.target)}
         after = SageState.connected(index, replace(connections, names=names), given)
-        return after, touched
+        sources = change.after.ids.take(connections.relinked)
+        return after, Touched(
+            {node.id for node in altered} | gone,
+            {*sources, *(edge.source for edge in edges)},
+        )
 
     def _described(
         self,
