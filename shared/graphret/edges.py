@@ -353,17 +353,17 @@ class EdgeTable:
             **column,
         )
 
-    def parts(self) -> Parts:
+    def parts(self, *, with_adjacency: bool = True) -> Parts:
         """The table as it is saved: its columns and its adjacency.
 
-        The ends of edges are positions of nodes.
+        The ends of edges are positions of nodes. Without its adjacency, which grows
+        with the number of nodes, a table finds it again when it is asked for.
         """
-        adjacency = (self.out_indptr, *self.by_target)
-        parts = Parts(
-            dict(zip(_ADJACENCY, adjacency, strict=True))
-            | {name: getattr(self, name) for name in (*_TYPES, "relation")},
-            {"n_nodes": self.n_nodes},
-        )
+        columns = {name: getattr(self, name) for name in (*_TYPES, "relation")}
+        parts = Parts(columns, {"n_nodes": self.n_nodes})
+        if with_adjacency:
+            adjacency = (self.out_indptr, *self.by_target)
+            parts.arrays |= dict(zip(_ADJACENCY, adjacency, strict=True))
         parts.add_texts("relations", TextArray.of(self.relations))
         parts.add_texts("properties", self.properties.array)
         return parts
@@ -380,10 +380,11 @@ class EdgeTable:
             properties=Records(bundle.texts("properties")),
             **columns,
         )
-        table.out_indptr, in_indptr, in_order = (
-            bundle.arrays[name] for name in _ADJACENCY
-        )
-        table.by_target = in_indptr, in_order
+        if _ADJACENCY[0] in bundle.arrays:
+            table.out_indptr, in_indptr, in_order = (
+                bundle.arrays[name] for name in _ADJACENCY
+            )
+            table.by_target = in_indptr, in_order
         return table
 
 

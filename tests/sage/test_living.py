@@ -291,7 +291,8 @@ def test_what_changed_is_saved_beside_the_graph_and_opened_with_it(
     written = {path: path.stat().st_mtime_ns for path in tmp_path.glob("gen-*/*")}
     for state in states(graph, held, draw, 5, 8):
         state.save(tmp_path)
-        assert all(path.stat().st_mtime_ns == at for path, at in written.items())
+        kept = {path: path.stat().st_mtime_ns for path in written if path.exists()}
+        assert kept == written, "written in whole"
         assert len([*tmp_path.glob("gen-*")]) == 2
         before = encoder.embedded if encoder else 0
         opened = SageGraph.load(tmp_path, encoder=encoder, chunker=graph.chunker)

@@ -35,14 +35,14 @@ def changes_since(state: SageState, touched: Touched) -> Parts:
     gone = [id_ for id_, position in zip(ids, found, strict=True) if position < 0]
     left = graph.nodes.find(sorted(touched.sources))
     sources = np.sort(left[left >= 0])
-    edges = np.union1d(graph.edges.leaving(sources), graph.edges.incident(positions))
+    edges = _edges_at(graph, positions, sources)
 
     parts = Parts()
     parts.add("nodes", graph.nodes.take(positions).parts())
     parts.add_texts("gone", TextArray.of(gone))
     parts.arrays["sources"] = sources
-    parts.add("edges", graph.edges.take(edges).parts())
-    parts.add("explicit", state.explicit.parts())
+    parts.add("edges", edges.parts(with_adjacency=False))
+    parts.add("explicit", state.explicit.parts(with_adjacency=False))
     similarity = state.connections.similarity
     if (dense := state.index.dense) is not None:
         parts.arrays["vectors"] = dense.vectors[positions]
@@ -51,6 +51,16 @@ def changes_since(state: SageState, touched: Touched) -> Parts:
     n_fitted = similarity.fitted.n_nodes if similarity.fitted else 0
     parts.meta["fitted"] = {"n_nodes": n_fitted, "thresholds": similarity.thresholds}
     return parts
+
+
+def _edges_at(
+    graph: Graph, nodes: NDArray[np.int64], sources: NDArray[np.int64]
+) -> EdgeTable:
+    """Return the edges at some nodes, and those that lead from others."""
+    edges, n_nodes = graph.edges, len(graph.nodes)
+    chosen = flags(np.union1d(nodes, sources), n_nodes)[edges.source]
+    chosen |= flags(nodes, n_nodes)[edges.target]
+    return edges.take(np.flatnonzero(chosen))
 
 
 def with_changes(state: SageState, saved: Bundle) -> tuple[SageState, Touched]:
