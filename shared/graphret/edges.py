@@ -277,7 +277,7 @@ class EdgeTable:
         new[positions] = np.arange(len(positions))
         return self.moved(len(positions), new)
 
-    def moved(self, n_nodes: int, new: NDArray[np.int64]) -> EdgeTable:
+    def moved(self, n_nodes: int, new: NDArray[np.signedinteger[Any]]) -> EdgeTable:
         """Return the edges among the nodes that stay, of which there are `n_nodes`.
 
         `new` is the position that each node then has, in the same order, -1 for one
