@@ -112,16 +112,23 @@ def spliced_codes(
     listed = list(columns)
     values = sorted({value for _, codebook in listed for value in codebook})
     code = {value: i for i, value in enumerate(values)}
-    columns_of_codes: list[NDArray[np.int32]] = [
-        np.asarray([code[value] for value in codebook], dtype=np.int32)[codes]
-        for codes, codebook in listed
-    ]
-    codes = splice.of(*columns_of_codes)
-    used = np.bincount(codes, minlength=len(values)) > 0
-    used_values = [
-        value for value, is_used in zip(values, used.tolist(), strict=True) if is_used
-    ]
-    return (np.cumsum(used, dtype=np.int32) - 1)[codes], used_values
+    codes = splice.of(
+        *(
+            _recoded(own_codes, [code[value] for value in codebook])
+            for own_codes, codebook in listed
+        )
+    )
+    used = np.flatnonzero(np.bincount(codes, minlength=len(values)))
+    new_codes = np.searchsorted(used, np.arange(len(values))).tolist()
+    return _recoded(codes, new_codes), [values[i] for i in used.tolist()]
+
+
+def _recoded(codes: NDArray[Any], new: Sequence[int]) -> NDArray[np.int32]:
+    """Return a column with the new code of each; codes that stay are not copied."""
+    if new == list(range(len(new))):
+        return np.asarray(codes, dtype=np.int32)
+    recoded: NDArray[np.int32] = np.asarray(new, dtype=np.int32)[codes]
+    return recoded
 
 
 def ranges(
