@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from graphret.columns import TextArray, ends_of
 
 T = TypeVar("T", bound=np.generic)
 C = TypeVar("C", str, tuple[str, ...])
+
+#: Rows that stay beside each other: the number of their column, and which.
+Piece: TypeAlias = tuple[int, slice]
 
 # Pieces of fewer rows than this, on the average, are not worth cutting out.
 _LEAST_ROWS = 100
@@ -36,20 +39,18 @@ class Splice:
         self.lengths, self.order = lengths, order
 
     @cached_property
-    def pieces(self) -> list[tuple[int, slice]] | None:
-        """The pieces in their new order, each by the number of its column and its rows.
-
-        `None` if they are too short.
-        """
-        begins = np.cumsum([0, *self.lengths])
-        is_cut = np.diff(self.order, prepend=-2) != 1
+    def pieces(self) -> list[Piece] | None:
+        """The pieces in their new order; `None` if they are too short."""
+        begins, order = np.cumsum([0, *self.lengths]), self.order
+        is_cut = np.ones(len(order), dtype=bool)
+        np.not_equal(order[1:], order[:-1] + 1, out=is_cut[1:])
         for begin in begins[1:-1].tolist():
-            is_cut |= self.order == begin
+            is_cut |= order == begin
         firsts = np.flatnonzero(is_cut)
-        if len(firsts) * _LEAST_ROWS > len(self.order) + 10 * _LEAST_ROWS:
+        if not _are_long(len(firsts), len(order)):
             return None
-        sizes = np.diff(np.append(firsts, len(self.order)))
-        places = self.order[firsts]
+        sizes = np.diff(np.append(firsts, len(order)))
+        places = order[firsts]
         numbers = np.searchsorted(begins, places, side="right") - 1
         return [
             (number, slice(row, row + size))
@@ -73,7 +74,8 @@ class Splice:
     def of(self, *columns: NDArray[T]) -> NDArray[T]:
         """Return the column that arrays make, ``(m, …)``."""
         if self.pieces is None:
-            return np.concatenate(columns)[self.order]
+            rows = columns[0] if len(columns) == 1 else np.concatenate(columns)
+            return rows[self.order]
         parts = (columns[number][rows] for number, rows in self.pieces)
         return np.concatenate([columns[0][:0], *parts])
 
@@ -97,12 +99,64 @@ class Splice:
                     for (own_begins, _), shift in zip(columns, shifts, strict=True)
                 ]
             )
-            return starts, every[_spans(begins[self.order], np.diff(starts))]
+            return starts, every[spans(begins[self.order], np.diff(starts))]
         parts = [columns[0][1][:0]]
         for number, rows in self.pieces:
             begins, items = columns[number]
             parts.append(items[begins[rows.start] : begins[rows.stop]])
         return starts, np.concatenate(parts)
+
+
+class Merge(Splice):
+    """The rows of a column without some of them, and those of another among them.
+
+    Parameters
+    ----------
+    n_rows
+        How many rows the first column has.
+    gone
+        Which of these are left out, ascending.
+    at
+        The row of the first column in front of which each row of the other comes,
+        ascending.
+    """
+
+    def __init__(
+        self, n_rows: int, gone: NDArray[np.int64], at: NDArray[np.int64]
+    ) -> None:
+        self.lengths, self._gone, self._at = (n_rows, len(at)), gone, at
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:  # type: ignore[override]
+        """The places of rows in the columns laid end to end."""
+        n_rows, n_new = self.lengths
+        stay = np.delete(np.arange(n_rows), self._gone)
+        places = np.searchsorted(stay, self._at)
+        return np.insert(stay, places, n_rows + np.arange(n_new))
+
+    @cached_property
+    def pieces(self) -> list[Piece] | None:
+        """The pieces in their new order; `None` if they are too short."""
+        n_rows, n_new = self.lengths
+        ends = np.concatenate([[0, n_rows], self._gone, self._gone + 1, self._at])
+        cuts = np.unique(ends)
+        if not _are_long(len(cuts), n_rows):
+            return None
+        firsts = np.flatnonzero(np.diff(self._at, prepend=-1))
+        stays = ~np.isin(cuts[:-1], self._gone)
+        places = np.concatenate([self._at[firsts], cuts[:-1][stays]])
+        rows = [
+            *map(slice, firsts.tolist(), [*firsts[1:].tolist(), n_new]),
+            *map(slice, cuts[:-1][stays].tolist(), cuts[1:][stays].tolist()),
+        ]
+        numbers = np.repeat([1, 0], [len(firsts), np.count_nonzero(stays)]).tolist()
+        in_place = np.argsort(places, kind="stable")  # what comes is in front
+        return [(numbers[i], rows[i]) for i in in_place.tolist()]
+
+
+def _are_long(n_pieces: int, n_rows: int) -> bool:
+    """Whether pieces are long enough, on the average, to be cut out."""
+    return n_pieces * _LEAST_ROWS <= n_rows + 10 * _LEAST_ROWS
 
 
 def spliced_codes(
@@ -136,10 +190,10 @@ def ranges(
 ) -> NDArray[np.int64]:
     """Return ``range(indptr[p], indptr[p + 1])`` of all `positions`, concatenated."""
     starts = indptr[positions]
-    return _spans(starts, indptr[np.asarray(positions) + 1] - starts)
+    return spans(starts, indptr[np.asarray(positions) + 1] - starts)
 
 
-def _spans(starts: NDArray[Any], lengths: NDArray[Any]) -> NDArray[np.int64]:
+def spans(starts: NDArray[Any], lengths: NDArray[Any]) -> NDArray[np.int64]:
     """Return spans of places, given where each begins and how long it is."""
     shift = np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
     return np.asarray(shift + np.arange(len(shift)), dtype=np.int64)

@@ -205,29 +205,18 @@ class SimilarityIndex:
             embeddings=embeddings,
             fitted=self.fitted or Fitted(n_nodes, {}),
         )
-        after = replace(after, sharing=after._shared(self.sharing, change.moved, again))
-        return after._connected(again)
+        sharing = self.sharing.replaced(change, again, after._shared(again))
+        return replace(after, sharing=sharing)._connected(again)
 
     def refitted(self) -> tuple[SimilarityIndex, Relinked]:
         """Return the index with thresholds fitted to its nodes, and its edges."""
         every = np.arange(len(self.nodes))
         fresh = replace(self, fitted=Fitted(len(self.nodes), {}))
-        shared = fresh._shared(Neighbors.joined([]), np.zeros(0, np.int32), every)
-        return replace(fresh, sharing=shared)._connected(every)
+        return replace(fresh, sharing=fresh._shared(every))._connected(every)
 
-    def _shared(
-        self,
-        before: Neighbors,
-        moved: NDArray[np.int32],
-        again: NDArray[np.int64],
-    ) -> Neighbors:
-        """Return with whom nodes share entities, looking it up for some again."""
-        own = moved[before.own]
-        goes = np.append(flags(again, len(self.nodes)), True)  # -1 too
-        stay = np.flatnonzero(~goes[own])
-        other = moved[before.other[stay]]
-        kept = Neighbors(own[stay], other, before.similarity[stay])
-        found = overlapping(
+    def _shared(self, again: NDArray[np.int64]) -> Neighbors:
+        """Return with whom some nodes share entities."""
+        return overlapping(
             self.entities.bearers(self.settings.entity_cap, again),
             self.role,
             self.source,
@@ -235,8 +224,6 @@ class SimilarityIndex:
             again,
             self._fitted.n_nodes,
         )
-        both = Neighbors.joined([kept, found])
-        return both.at(np.argsort(both.own, kind="stable"))
 
     def _connected(self, again: NDArray[np.int64]) -> tuple[SimilarityIndex, Relinked]:
         """Return the index with missing thresholds fitted, and the edges of some nodes.
@@ -286,8 +273,7 @@ class SimilarityIndex:
         For `SHARES_ENTITY` they are those that share entities; for `IS_SIMILAR` these
         and the nearest neighbours by each signal of the kind.
         """
-        asked = flags(again, len(self.nodes))
-        pairs, at = self._pairs(self.sharing, asked)
+        pairs, at = self._pairs(self.sharing, again)
         keys, first = np.unique(pairs, return_index=True)
         rarity = self.sharing.similarity[at[first]]
         low, high = np.divmod(keys, max(len(self.nodes), 1))
@@ -306,21 +292,22 @@ class SimilarityIndex:
                     )
                 )
             if any(signal.kind == kind for signal in SIGNALS):
-                found.append(self._similar(kind, keys[of_kind], asked))
+                found.append(self._similar(kind, keys[of_kind], again))
         return [group for group in found if len(group.low)]
 
     def _pairs(
-        self, near: Neighbors, asked: NDArray[np.bool_]
+        self, near: Neighbors, asked: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return a number for each pair of neighbours asked for, and where it is.
 
         A pair is asked for if one of its nodes is.
         """
-        at = np.flatnonzero(asked[near.own] | asked[near.other])
+        proposed = np.flatnonzero(flags(asked, len(self.nodes))[near.other])
+        at = np.union1d(near.rows_of(asked), proposed)
         return pair_numbers(near.own[at], near.other[at], len(self.nodes)), at
 
     def _similar(
-        self, kind: str, shared: NDArray[np.int64], asked: NDArray[np.bool_]
+        self, kind: str, shared: NDArray[np.int64], asked: NDArray[np.int64]
     ) -> CandidatePairs:
         """Return the candidates of a kind among the pairs of nodes that are asked for.
 
