@@ -20,7 +20,7 @@ from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
 from graphret.sage.codes import flags
 from graphret.sage.embeddings import Embeddings
-from graphret.sage.entities import Entities, overlapping
+from graphret.sage.entities import Entities, EntityIncidence, overlapping
 from graphret.sage.facts import NodeFacts
 from graphret.sage.neighbors import COLUMNS, Neighbors, pair_numbers
 from graphret.sage.relinked import Relinked
@@ -205,19 +205,22 @@ class SimilarityIndex:
             embeddings=embeddings,
             fitted=self.fitted or Fitted(n_nodes, {}),
         )
-        sharing = self.sharing.replaced(change, again, after._shared(again))
-        return replace(after, sharing=sharing)._connected(again)
+        named = entities.bearers(cap, again)
+        sharing = self.sharing.replaced(change, again, after._shared(again, named))
+        return replace(after, sharing=sharing)._connected(again, named)
 
     def refitted(self) -> tuple[SimilarityIndex, Relinked]:
         """Return the index with thresholds fitted to its nodes, and its edges."""
         every = np.arange(len(self.nodes))
         fresh = replace(self, fitted=Fitted(len(self.nodes), {}))
-        return replace(fresh, sharing=fresh._shared(every))._connected(every)
+        named = self.entities.bearers(self.settings.entity_cap, every)
+        shared = fresh._shared(every, named)
+        return replace(fresh, sharing=shared)._connected(every, named)
 
-    def _shared(self, again: NDArray[np.int64]) -> Neighbors:
-        """Return with whom some nodes share entities."""
+    def _shared(self, again: NDArray[np.int64], named: EntityIncidence) -> Neighbors:
+        """Return with whom some nodes share entities, given who bears theirs."""
         return overlapping(
-            self.entities.bearers(self.settings.entity_cap, again),
+            named,
             self.role,
             self.source,
             self.settings.neighbors,
@@ -225,10 +228,13 @@ class SimilarityIndex:
             self._fitted.n_nodes,
         )
 
-    def _connected(self, again: NDArray[np.int64]) -> tuple[SimilarityIndex, Relinked]:
+    def _connected(
+        self, again: NDArray[np.int64], named: EntityIncidence
+    ) -> tuple[SimilarityIndex, Relinked]:
         """Return the index with missing thresholds fitted, and the edges of some nodes.
 
-        A threshold is missing where nothing was known of any pair.
+        A threshold is missing where nothing was known of any pair. `named` says who
+        bears the entities of these nodes.
         """
         candidates = self._candidates(again)
         known = self._fitted
@@ -240,7 +246,9 @@ class SimilarityIndex:
             lambda table: _cells_of(self.nodes.properties[table])
         )
         n_nodes = len(self.nodes)
-        edges = joined(n_nodes, [after._edges(group, cells) for group in candidates])
+        edges = joined(
+            n_nodes, [after._edges(group, named, cells) for group in candidates]
+        )
         relations, ends = (IS_SIMILAR, SHARES_ENTITY), ("source", "target")
         return after, Relinked(relations, flags(again, n_nodes), edges, ends)
 
@@ -345,7 +353,12 @@ class SimilarityIndex:
         )
         return out
 
-    def _edges(self, group: CandidatePairs, cells: Callable[[int], Cells]) -> EdgeTable:
+    def _edges(
+        self,
+        group: CandidatePairs,
+        named: EntityIncidence,
+        cells: Callable[[int], Cells],
+    ) -> EdgeTable:
         """Return the edges of those candidates of one kind that become some."""
         weight = weights(
             group.values, self.thresholds.get(group.kind, {}), self.settings.logic
@@ -354,9 +367,7 @@ class SimilarityIndex:
         if not len(kept):
             return EdgeTable.empty(len(self.nodes))
         low, high = group.low[kept], group.high[kept]
-        ends = np.union1d(low, high)
-        entities = self.entities.bearers(self.settings.entity_cap, ends)
-        shared = [*entities.shared_names(low, high)]
+        shared = [*named.shared_names(low, high)]
         properties = self._properties(group, kept, shared)
         rows, second = np.full(len(low), NO_ROW, np.int32), self.role[high] == TABLE
         if group.kind == "document-table":
