@@ -100,6 +100,10 @@ class TextArray:
             first = last
         return TextArray(data, offsets)
 
+    def encoded(self, place: int) -> bytes:
+        """Return one text in UTF-8, by whose order texts are in theirs."""
+        return self.data[self.offsets[place] : self.offsets[place + 1]].tobytes()
+
     def tolist(self) -> list[str]:
         """Return every text; a UnicodeDecodeError says that one is none."""
         first = self.offsets[0]

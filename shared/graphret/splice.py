@@ -89,8 +89,8 @@ class Splice:
         self, *columns: tuple[NDArray[np.int64], NDArray[T]]
     ) -> tuple[NDArray[np.int64], NDArray[T]]:
         """Return the column of lists: their begins, ``(m + 1,)``, and their items."""
-        starts = ends_of(self.of(*(np.diff(begins) for begins, _ in columns)))
         if self.pieces is None:
+            lengths = self.of(*(np.diff(begins) for begins, _ in columns))
             every = np.concatenate([items for _, items in columns])
             shifts = np.cumsum([0, *(len(items) for _, items in columns[:-1])])
             begins = np.concatenate(
@@ -99,12 +99,15 @@ class Splice:
                     for (own_begins, _), shift in zip(columns, shifts, strict=True)
                 ]
             )
-            return starts, every[spans(begins[self.order], np.diff(starts))]
-        parts = [columns[0][1][:0]]
+            return ends_of(lengths), every[spans(begins[self.order], lengths)]
+        starts, parts, n_items = list[NDArray[np.int64]](), [columns[0][1][:0]], 0
         for number, rows in self.pieces:
             begins, items = columns[number]
-            parts.append(items[begins[rows.start] : begins[rows.stop]])
-        return starts, np.concatenate(parts)
+            first, last = begins[rows.start], begins[rows.stop]
+            starts.append(begins[rows] + (n_items - first))
+            parts.append(items[first:last])
+            n_items += int(last - first)
+        return np.concatenate([*starts, [n_items]]), np.concatenate(parts)
 
 
 class Merge(Splice):
