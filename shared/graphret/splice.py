@@ -143,10 +143,10 @@ class Merge(Splice):
         n_rows, n_new = self.lengths
         ends = np.concatenate([[0, n_rows], self._gone, self._gone + 1, self._at])
         cuts = np.unique(ends)
-        if not _are_long(len(cuts), n_rows):
-            return None
         firsts = np.flatnonzero(np.diff(self._at, prepend=-1))
-        stays = ~np.isin(cuts[:-1], self._gone)
+        stays = np.isin(cuts[:-1], self._gone, invert=True)
+        if not _are_long(len(firsts) + np.count_nonzero(stays), n_rows):
+            return None
         places = np.concatenate([self._at[firsts], cuts[:-1][stays]])
         rows = [
             *map(slice, firsts.tolist(), [*firsts[1:].tolist(), n_new]),
