@@ -96,7 +96,7 @@ def _changed_edges(
     """
     n_nodes = len(change.after)
     stay = edges.moved(n_nodes, change.moved)
-    void = flags(sources, n_nodes)[stay.source]
+    void = np.flatnonzero(flags(sources, n_nodes)[stay.source])
     return stay.merged(EdgeTable.from_bundle(saved.sub("edges")), void)
 
 
