@@ -145,14 +145,15 @@ class Merge(Splice):
         cuts = np.unique(ends)
         firsts = np.flatnonzero(np.diff(self._at, prepend=-1))
         stays = np.isin(cuts[:-1], self._gone, invert=True)
-        if not _are_long(len(firsts) + np.count_nonzero(stays), n_rows):
+        n_stay = int(np.count_nonzero(stays))
+        if not _are_long(len(firsts) + n_stay, n_rows):
             return None
         places = np.concatenate([self._at[firsts], cuts[:-1][stays]])
         rows = [
             *map(slice, firsts.tolist(), [*firsts[1:].tolist(), n_new]),
             *map(slice, cuts[:-1][stays].tolist(), cuts[1:][stays].tolist()),
         ]
-        numbers = np.repeat([1, 0], [len(firsts), np.count_nonzero(stays)]).tolist()
+        numbers = [1] * len(firsts) + [0] * n_stay
         in_place = np.argsort(places, kind="stable")  # what comes is in front
         return [(numbers[i], rows[i]) for i in in_place.tolist()]
 

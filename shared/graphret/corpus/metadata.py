@@ -324,16 +324,16 @@ class CorpusNames:
             for nodes in (gone, come)
         )
         nodes_by_name = updated_postings(self._nodes_by_name, removed, added)
-        come, gone = list[list[str]](), list[list[str]]()
+        new, lost = list[list[str]](), list[list[str]]()
         for key in dict.fromkeys(key for key, _ in (*removed, *added)):
             before, after = (
                 {name for _, name in table.get(key, ())[:1]}
                 for table in (self._nodes_by_name, nodes_by_name)
             )
             if before != after:
-                (come if after else gone).append(key.split())
-        gazetteer = self._gazetteer.changed(come, gone)
-        return CorpusNames(nodes_by_name, gazetteer), [*come, *gone]
+                (new if after else lost).append(key.split())
+        gazetteer = self._gazetteer.changed(new, lost)
+        return CorpusNames(nodes_by_name, gazetteer), [*new, *lost]
 
     def parts(self) -> Parts:
         """The names as they are saved."""

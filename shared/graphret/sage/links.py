@@ -354,7 +354,7 @@ class Mentions:
             relations=[MENTIONS],
             weight=weight,
             source_row=links.row,
-            properties=Records(self.about.texts().take(links.about)),
+            properties=Records(self.about.texts().take(links.about.astype(np.int64))),
         )
 
 

@@ -65,26 +65,25 @@ def save(
     """
     place = Path(folder).resolve()
     known = saved if saved is not None and saved.folder == place else None
-    with storage.writing(folder):
-        touched = known.touched if known is not None else None
-        if (
-            known is not None
-            and touched is not None
-            and 0 < len(touched.nodes) * ONE_IN <= len(state.graph.nodes)
-            and storage.in_force(folder) is not None
-            and not whole
-        ):
-            parts = changes_since(state, touched)
-            _add_chosen(parts, chunker, ranking)
-            generation = storage.save_beside(
-                folder, _CHANGES, parts, replaces=known.generation
-            )
-            return Saved(place, generation, touched)
-        parts = _whole(state, settings)
+    touched = known.touched if known is not None else None
+    if (
+        known is not None
+        and touched is not None
+        and 0 < len(touched.nodes) * ONE_IN <= len(state.graph.nodes)
+        and storage.in_force(folder) is not None
+        and not whole
+    ):
+        parts = changes_since(state, touched)
         _add_chosen(parts, chunker, ranking)
-        replaces = known.generation if known is not None else None
-        generation = storage.save(folder, parts, kind=KIND, replaces=replaces)
-        return Saved(place, generation, Touched())
+        generation = storage.save_beside(
+            folder, _CHANGES, parts, replaces=known.generation
+        )
+        return Saved(place, generation, touched)
+    parts = _whole(state, settings)
+    _add_chosen(parts, chunker, ranking)
+    replaces = known.generation if known is not None else None
+    generation = storage.save(folder, parts, kind=KIND, replaces=replaces)
+    return Saved(place, generation, Touched())
 
 
 def _whole(state: SageState, settings: SageSettings) -> Parts:

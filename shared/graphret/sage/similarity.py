@@ -379,13 +379,12 @@ class SimilarityIndex:
             np.zeros(len(low), np.int16),
             [np.where(side, rows, NO_ROW) for side in (~second, second)],
         )
-        named = [group.relation]
         return EdgeTable.build(
             len(self.nodes),
             low,
             high,
             codes,
-            named,
+            [group.relation],
             weight[kept],
             parts[0],
             parts[1],
