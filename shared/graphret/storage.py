@@ -20,8 +20,10 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache, partial
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -51,6 +53,7 @@ QUICK_BYTES = 1 << 27
 CURRENT, FRESH, LOCK = "CURRENT", "CURRENT.new", "LOCK"
 GENERATION = re.compile(r"gen-[0-9a-f]{16}")
 _PLACE = re.compile(r"[a-z0-9][A-Za-z0-9._-]*")
+_WRITERS = 16  # threads, which mostly wait for the disk
 _WHERE = "generation", "file"  # what of an entry in CURRENT says where its file is
 
 
@@ -172,10 +175,7 @@ def _swapped(
     try:
         with storing(generation):
             generation.mkdir()
-        written = [
-            _write_array(generation, i, name, array)
-            for i, (name, array) in enumerate(sorted(parts.arrays.items()))
-        ]
+        written = _write_arrays(generation, parts)
         _sync_folder(generation)
         current = {
             "generation": generation.name,
@@ -183,10 +183,7 @@ def _swapped(
             "meta": parts.meta,
             "files": [*stay, *written],
         }
-        about = {
-            "version": FORMAT_VERSION,
-            "graphret": installed_version("graphret"),
-        }
+        about = {"version": FORMAT_VERSION, "graphret": _release()}
         line = json.dumps({**about, **current}, allow_nan=False)
         content = f"{line}\n{hashlib.sha256(line.encode()).hexdigest()}\n".encode()
         _write_file(folder / FRESH, lambda out: out.write(content))
@@ -247,6 +244,28 @@ def writing(folder: Folder, *, timeout: float = 30.0) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@cache
+def _release() -> str:
+    return installed_version("graphret")
+
+
+def _write_arrays(generation: Path, parts: Parts) -> list[dict[str, Any]]:
+    """Write arrays, and return their entries in CURRENT, in the order of their names.
+
+    A disk that is told of several files at once puts them in place together.
+    """
+    names = sorted(parts.arrays)
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        return [
+            *pool.map(
+                partial(_write_array, generation),
+                range(len(names)),
+                names,
+                (parts.arrays[name] for name in names),
+            )
+        ]
 
 
 def _write_array(
