@@ -264,9 +264,8 @@ def _calls_of(message: AIMessage) -> tuple[ToolCall, ...]:
 
 def _is_chat_model(model: Any) -> bool:
     """Whether this is a LangChain chat model, or a runnable that binds tools as one."""
-    if isinstance(
-        model, RunnableBindingBase
-    ):  # with a configuration, arguments or retries
+    # with a configuration, arguments or retries
+    if isinstance(model, RunnableBindingBase):
         return _is_chat_model(model.bound)
     return isinstance(model, BaseChatModel) or (
         isinstance(model, Runnable) and hasattr(model, "bind_tools")
@@ -282,9 +281,8 @@ def _bind(model: Any, tools: list[dict[str, Any]]) -> Runnable[Any, Any]:
 
 
 def _name_of(model: Any) -> str:
-    while inner := getattr(model, "bound", None) or getattr(
-        model, "runnable", None
-    ):  # bindings, fallbacks
+    # bindings, fallbacks
+    while inner := getattr(model, "bound", None) or getattr(model, "runnable", None):
         model = inner
     candidates = (
         getattr(model, field, None)

@@ -164,9 +164,8 @@ class LlamaIndexChat:
     def _reply(self, response: ChatResponse) -> Reply:
         message = response.message
         calls = calls_of(message)
-        if not calls and isinstance(
-            self.llm, FunctionCallingLLM
-        ):  # which may keep the calls in a place of its own
+        # which may keep the calls in a place of its own
+        if not calls and isinstance(self.llm, FunctionCallingLLM):
             selections = self.llm.get_tool_calls_from_response(
                 response, error_on_no_tool_call=False
             )

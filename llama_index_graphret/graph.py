@@ -94,9 +94,8 @@ class SageGraph(graphret.SageGraph):
             `from_nodes`.
         """
         nodes, store = nodes_of(index), index.vector_store
-        if isinstance(
-            store, SimpleVectorStore
-        ):  # which keeps embeddings apart from the nodes
+        # which keeps embeddings apart from the nodes
+        if isinstance(store, SimpleVectorStore):
             apart = store.data.embedding_dict
             nodes = [
                 node.model_copy(

@@ -85,9 +85,9 @@ def questions(
     fresh = SageGraph.from_nodes(graph.nodes, encoder=None)
     after, before = (
         statistics.median(
-            taken(partial(document.retriever().retrieve, q)) for q in texts
+            taken(partial(measured.retriever().retrieve, q)) for q in texts
         )
-        for document in (graph, fresh)
+        for measured in (graph, fresh)
     )
     what = f"a question after {_CHANGES} single changes, against a fresh build"
     report.add("changes many", what, after / before, target=1.3)

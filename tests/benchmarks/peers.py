@@ -7,7 +7,6 @@ its own. FOLDER holds what `bench_peers` wrote; the figures are printed as JSON.
 from __future__ import annotations
 
 import json
-import resource
 import statistics
 import sys
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks import synthetic
 from benchmarks.bench_changes import taken
+from benchmarks.figures import peak_memory
 from graphret.corpus import Document
 from graphret.search.vectors import normalize
 
@@ -286,8 +286,7 @@ def measured(
         if (found := contestant.ask(question)) < K:
             raise AssertionError(f"{question!r}: expected {K} chunks, got {found}")
     asked = [taken(partial(contestant.ask, question)) for question in questions]
-    unit = 1 if sys.platform == "darwin" else 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    peak = peak_memory()
     contestant.save(folder)
     return {
         "build": build,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import synthetic
-from benchmarks.figures import Report, timed
+from benchmarks.figures import Report, peak_memory, timed
 from graphret.corpus import Document, read
 from graphret.expansion import RANKINGS, Expand
 from graphret.expansion.frontier import Frontier
@@ -244,15 +243,10 @@ def scale(
             seconds[large][name] / seconds[small][name],
             target=3.0,
         )
-    peak = (
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        * (1 if sys.platform == "darwin" else 1024)
-        / (1 << 30)
-    )
     report.add(
         "scale memory",
         "peak memory of this process with that graph",
-        peak,
+        peak_memory() / (1 << 30),
         unit="GiB",
         target=24.0,
     )

@@ -144,15 +144,14 @@ def test_failures_fall_back_node_by_node(caplog: pytest.LogCaptureFixture) -> No
     assert "2 of 3 nodes have metadata from the rules" in caplog.text
 
 
-def test_an_endpoint_that_is_down_is_given_up() -> None:
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_an_endpoint_that_is_down_is_given_up(concurrency: int) -> None:
     with OpenAIServer(default=status(401)) as server:
-        llm = extractor(server, concurrency=1)
-        assert len(llm.extract(documents(30))) == 30
-    assert (len(server.requests), llm.report.asked, llm.report.fell_back) == (
-        20,
-        20,
-        30,
-    )
+        llm = extractor(server, concurrency=concurrency)
+        assert len(llm.extract(documents(200))) == 200
+    assert 20 <= len(server.requests) < 20 + concurrency  # those in flight are awaited
+    assert llm.report.asked == llm.report.failed == len(server.requests)
+    assert llm.report.fell_back == 200
 
 
 async def test_questions_are_asked_together_also_beneath_a_running_event_loop() -> None:

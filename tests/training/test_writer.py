@@ -86,8 +86,8 @@ def test_a_writer_is_trained_stopped_resumed_and_ranks(
     (newest / "trainer_state.json").unlink()  # as where it ended while it wrote that
     tuned = train_writer(data, out, tuning, test=0.2)
     losses = [
-        [one["eval_loss"] for one in run.curve if "eval_loss" in one]
-        for run in (tuned, uninterrupted)
+        [one["eval_loss"] for one in model.run.curve if "eval_loss" in one]
+        for model in (tuned, uninterrupted)
     ]
     assert losses[0] == pytest.approx(
         losses[1], rel=0.02

@@ -142,10 +142,11 @@ def fitting(
     shown = [i for i, line in enumerate(bare) if estimate_tokens(line) <= half]
     longest, room = snippet_chars, room - sum(len(bare[i]) for i in shown)
     while True:
+        # texts longer than the room cannot fit, and are not written
         if (
             not longest
             or sum(min(len(entries[i].text), longest) for i in shown) <= room
-        ):  # else it cannot fit
+        ):
             partly = len(shown) < len(entries)
             first = brief | (
                 {"shown": len(shown)} if partly or "shown" in brief else {}

@@ -13,6 +13,7 @@ from graphret.graphraft import Reasoner
 from graphret.grasp import LLMPlanner
 from graphret.llm import ChatModel
 from graphret.planning import Anchor, GraphPlan, PlanHop
+from graphret.planning.matches import direction_from
 from graphret.retriever import Call, Compute
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
@@ -114,13 +115,10 @@ class FourStepFocus(Baseline):
         """Return the nodes at the other end of a hop; `None` where any node may be."""
         if bound is None:
             return None
-        forward = variable == hop.source
-        backward = {"out": "in", "in": "out", "any": "both"}
-        onward = {"out": "out", "in": "in", "any": "both"}
         edges = self.store.neighbors(
             sorted(bound),
             relations=hop.rel,
-            direction=(onward if forward else backward)[hop.direction],
+            direction=direction_from(hop, variable),
         )
         neighbors = {
             other
@@ -131,7 +129,7 @@ class FourStepFocus(Baseline):
             )
             if near in bound
         }
-        label = hop.to_label if forward else None
+        label = hop.to_label if variable == hop.source else None
         return set(self._labelled(sorted(neighbors), [label or ""]))
 
     def _labelled(self, ids: Sequence[str], labels: Sequence[str]) -> list[str]:

@@ -23,7 +23,7 @@ def _decimals(text: str) -> list[float]:
 
 
 def _names(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",")]
+    return options.listed([text])
 
 
 Folder = Annotated[
@@ -143,13 +143,12 @@ def general(
     """Any corpus with labelled questions, such as your own."""
     from graphret.evaluation import bench_general
 
-    names = [name for comma_separated in sets or () for name in _names(comma_separated)]
     with progress() as report:
         result = bench_general(
             data,
             k=k,
             limit=limit,
-            sets=names or None,
+            sets=options.listed(sets or ()) or None,
             encoder=options.encoder_of(encoder),
             progress=report,
         )
@@ -189,13 +188,12 @@ def sage(
     from graphret.evaluation import bench_sage
     from graphret.explain import write_edge_page
 
-    names = [name.strip() for listed in sets or () for name in listed.split(",")]
     with progress() as report:
         result = bench_sage(
             data,
             k=k,
             limit=limit,
-            sets=names or None,
+            sets=options.listed(sets or ()) or None,
             split=split,
             percentiles=percentiles,
             logics=logics,

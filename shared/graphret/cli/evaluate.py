@@ -234,7 +234,7 @@ def _method_names(context: typer.Context, values: Sequence[str]) -> list[str]:
     """Return the methods in the values of ``--method``; refuse options of others."""
     from graphret.evaluation.evaluation import require_methods
 
-    methods = [name.strip() for value in values for name in value.split(",")]
+    methods = options.listed(values)
     require_methods(methods)
     options.refuse_options_of_others(context, *methods)
     return methods

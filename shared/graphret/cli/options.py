@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -166,6 +167,11 @@ LlmCache = Annotated[
     Path | None,
     option("A folder to cache the model's replies.", "--llm-cache", panel=LLM),
 ]
+
+
+def listed(values: Iterable[str]) -> list[str]:
+    """Return the names in the values of an option, several in one with commas."""
+    return [name.strip() for value in values for name in value.split(",")]
 
 
 def names_of(values: list[str] | None) -> PropertyNames | None:

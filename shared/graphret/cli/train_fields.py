@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from graphret.cli import options
-from graphret.cli.console import progress, show
+from graphret.cli.console import progress
 from graphret.cli.evaluate import QuestionsPath, Split, labelled_questions
 from graphret.cli.options import option
-from graphret.cli.train_models import Seed, spent
+from graphret.cli.train_models import Seed, show_run
 from graphret.errors import InvalidInput
 from graphret.methods import OpenGraph, opened_graph
 
@@ -77,24 +77,19 @@ def fields(
             test=test,
             progress=report,
         )
-    trained, run = done.trained, done.run
-    lines = [
+    trained, counts = done.trained, done.run.counts
+    show_run(
+        json,
         f"the weights of {len(trained.fields)} fields, trained on"
-        f" {run.counts['trained']:,} questions, are in {out}",
-        spent(run.counts, run.seconds, run.memory),
-    ]
-    for name, values in trained.metrics.items():
-        figures = ", ".join(f"{metric} {value:.1f}" for metric, value in values.items())
-        lines.append(f"{name}, on the held-out questions: {figures}")
-    about = {
-        "fields": list(trained.fields),
-        "counts": {**run.counts, "left_out": done.left_out},
-        "curve": run.curve,
-        "seconds": round(run.seconds, 1),
-        "memory": run.memory,
-        "metrics": trained.metrics,
-    }
-    show(json, about, "\n".join(lines))
+        f" {counts['trained']:,} questions, are in {out}",
+        done.run,
+        trained.metrics,
+        {
+            "fields": list(trained.fields),
+            "counts": {**counts, "left_out": done.left_out},
+            "metrics": trained.metrics,
+        },
+    )
 
 
 def _chosen(opened: OpenGraph, names: list[str] | None) -> Any:
@@ -104,7 +99,7 @@ def _chosen(opened: OpenGraph, names: list[str] | None) -> Any:
     if names is None:
         return None
     known = fields_of(opened.store)
-    wanted = [name.strip() for value in names for name in value.split(",")]
+    wanted = options.listed(names)
     if unknown := [name for name in wanted if name not in known]:
         raise InvalidInput(
             f"--field: expected some of {', '.join(known)}, got {', '.join(unknown)}"

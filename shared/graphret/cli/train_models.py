@@ -18,6 +18,7 @@ from graphret.methods import MethodOptions, opened_graph
 
 if TYPE_CHECKING:
     from graphret.training.lora import FineTunedModel, LoRASettings
+    from graphret.training.trainer import TrainingRun
 
 Model = Annotated[
     str | None,
@@ -330,11 +331,33 @@ def student(
     _show_trained("student", tuned, tuning, out, json)
 
 
-def spent(counts: Mapping[str, int], seconds: float, memory: int) -> str:
-    """Return the time and memory of a training in words."""
-    milliseconds = 1000 * seconds / max(counts["trained"], 1)
-    most = f", at most {memory / 2**20:,.0f} MiB" if memory else ""
-    return f"{seconds:,.1f} s, {milliseconds:,.1f} ms per example{most}"
+def show_run(
+    json: bool,
+    first_line: str,
+    run: TrainingRun,
+    metrics: Mapping[str, Mapping[str, float]],
+    about: Mapping[str, Any],
+) -> None:
+    """Print how a training went, and the metrics on the held-out questions, if any.
+
+    The JSON has what is known `about` it besides.
+    """
+    milliseconds = 1000 * run.seconds / max(run.counts["trained"], 1)
+    most = f", at most {run.memory / 2**20:,.0f} MiB" if run.memory else ""
+    lines = [
+        first_line,
+        f"{run.seconds:,.1f} s, {milliseconds:,.1f} ms per example{most}",
+    ]
+    for name, values in metrics.items():
+        figures = ", ".join(f"{metric} {value:.1f}" for metric, value in values.items())
+        lines.append(f"{name}, on the held-out questions: {figures}")
+    value = {
+        "counts": run.counts,
+        "curve": run.curve,
+        "seconds": round(run.seconds, 1),
+        "memory": run.memory,
+    }
+    show(json, value | dict(about), "\n".join(lines))
 
 
 def _show_trained(
@@ -351,18 +374,8 @@ def _show_trained(
             f"a batch of {requested.batch} did not fit in memory: batches of"
             f" {tuned.tuning.batch} were used"
         )
-    about: dict[str, Any] = {
-        "counts": tuned.counts,
-        "curve": tuned.curve,
-        "seconds": round(tuned.seconds, 1),
-        "memory": tuned.memory,
-    }
-    trained = tuned.counts["trained"]
-    lines = [
-        f"the {what}, trained on {trained:,} examples, is in {out}",
-        spent(tuned.counts, tuned.seconds, tuned.memory),
-    ]
-    for name, values in (metrics or {}).items():
-        figures = ", ".join(f"{metric} {value:.1f}" for metric, value in values.items())
-        lines.append(f"{name}, on the held-out questions: {figures}")
-    show(json, about | {"metrics": metrics} if metrics else about, "\n".join(lines))
+    first_line = (
+        f"the {what}, trained on {tuned.run.counts['trained']:,} examples, is in {out}"
+    )
+    about = {"metrics": metrics} if metrics else {}
+    show_run(json, first_line, tuned.run, metrics or {}, about)

@@ -171,9 +171,8 @@ def _names_and_properties(
     """Return the name of each chunk of a source, and its section, number and table."""
     title = stem_of(key[1]) if key[0] == "file" and len(key) < 4 else ""
     values = is_delimited(nodes[0].properties)
-    if values and all(
-        isinstance(node.properties.get("row"), int) for node in nodes
-    ):  # LangChain's CSVLoader
+    # LangChain's CSVLoader
+    if values and all(isinstance(node.properties.get("row"), int) for node in nodes):
         header, rows = keyed([node.text for node in nodes])
         derived = [
             _table(header, [row], number_of(node, "row"))

@@ -68,9 +68,10 @@ def kind_of(node: Node) -> str:
 class LLMMetadata(MetadataExtractor):
     """Asks a model about every node, with `HeuristicMetadata` where the model fails.
 
-    `report` counts the failures; after twenty in a row the model is not asked again.
-    Node text is quoted to the model as untrusted data, and the answer is untrusted in
-    turn: it is validated, cleaned and cut to size, and becomes nothing but properties.
+    `report` counts the failures; after twenty in a row no other question is asked, and
+    only the requests in flight are awaited. Node text is quoted to the model as
+    untrusted data, and the answer is untrusted in turn: it is validated, cleaned and
+    cut to size, and becomes nothing but properties.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ class LLMMetadata(MetadataExtractor):
         async def work() -> None:
             nonlocal done, failures_in_a_row
             for key in remaining:
-                if failures_in_a_row == _PATIENCE:
+                if failures_in_a_row >= _PATIENCE:
                     return
                 report.asked += 1
                 node = questions[key]

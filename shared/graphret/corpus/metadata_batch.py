@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from graphret.corpus.llm_metadata import (
 from graphret.corpus.metadata_prompts import Answer
 from graphret.errors import InvalidInput
 from graphret.llm.cache import AnswerCache
-from graphret.llm.chat import Usage
+from graphret.llm.chat import Message, Usage
 from graphret.llm.openai_chat import OpenAIChat
 from graphret.llm.schema import plain_schema
 from graphret.llm.structured import parse_json, with_schema
@@ -72,18 +73,16 @@ def estimate_metadata(
 ) -> MetadataEstimate:
     """Return what an extractor would ask about nodes; nothing is asked."""
     questions = extractor.questions(nodes)
-    answered = extractor.answered(questions)
+    unanswered = _unanswered(extractor, questions)
     asked: Counter[str] = Counter()
     tokens: dict[str, Usage] = {}
-    for key, node in questions.items():
-        if key in answered:
-            continue
+    for node in unanswered.values():
         kind = kind_of(node)
-        said = [message["content"] for message in _conversation(extractor, node)]
-        usage = Usage(sum(map(estimate_tokens, said)), WRITTEN[kind])
+        read = [message.content for message in _messages(extractor, node)]
+        usage = Usage(sum(map(estimate_tokens, read)), WRITTEN[kind])
         asked[kind] += 1
         tokens[kind] = tokens.get(kind, Usage()) + usage
-    return MetadataEstimate(len(answered), dict(asked), tokens)
+    return MetadataEstimate(len(questions) - len(unanswered), dict(asked), tokens)
 
 
 def write_batch(path: Path, extractor: LLMMetadata, nodes: Sequence[Node]) -> int:
@@ -102,21 +101,17 @@ def write_batch(path: Path, extractor: LLMMetadata, nodes: Sequence[Node]) -> in
             "a file of requests is for a model behind an OpenAI-compatible endpoint,"
             f" not for {model.name!r}"
         )
-    questions = extractor.questions(nodes)
-    answered = extractor.answered(questions)
-    left = {key: node for key, node in questions.items() if key not in answered}
+    unanswered = _unanswered(extractor, extractor.questions(nodes))
     with path.open("w", encoding="utf-8") as file:
-        for key, node in left.items():
-            request = extractor.prompt.of(node)
-            schema = _schema(request.answer)
+        for key, node in unanswered.items():
             body = model.body(
-                with_schema(request.messages(node), schema),
+                _messages(extractor, node),
                 max_tokens=MAX_TOKENS,
-                json_schema=schema,
+                json_schema=_schema(extractor.prompt.of(node).answer),
             )
             line = {"custom_id": key, "method": "POST", "url": _ENDPOINT, "body": body}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    return len(left)
+    return len(unanswered)
 
 
 @dataclass(slots=True)
@@ -162,13 +157,21 @@ def read_batch(path: Path, extractor: LLMMetadata) -> BatchReport:
     return report
 
 
-def _conversation(extractor: LLMMetadata, node: Node) -> list[dict[str, Any]]:
+def _unanswered(
+    extractor: LLMMetadata, questions: Mapping[str, Node]
+) -> dict[str, Node]:
+    """Return the questions whose answers the cache lacks."""
+    answered = extractor.answered(questions)
+    return {key: node for key, node in questions.items() if key not in answered}
+
+
+def _messages(extractor: LLMMetadata, node: Node) -> list[Message]:
     """Return the messages about a node as they are sent, with the schema."""
     request = extractor.prompt.of(node)
-    asked = with_schema(request.messages(node), _schema(request.answer))
-    return [message.to_dict() for message in asked]
+    return with_schema(request.messages(node), _schema(request.answer))
 
 
+@cache  # milliseconds, and there is a question for each node
 def _schema(shape: type[Answer]) -> dict[str, Any]:
     return plain_schema(TypeAdapter(shape).json_schema())
 
@@ -176,8 +179,8 @@ def _schema(shape: type[Answer]) -> dict[str, Any]:
 def _reply(line: str, where: str) -> tuple[str, Mapping[str, Any]]:
     """Return the key of a question and what came of it."""
     try:
-        found = json.loads(line)
-        key, reply = found["custom_id"], found
+        reply = json.loads(line)
+        key = reply["custom_id"]
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidInput(
             f"{where}: expected an object with a custom_id, got {line[:80]!r}"

@@ -202,9 +202,8 @@ class _Rules:
             before.kind == NUMBER or before.word in _PATHS
         ):
             return False
-        if (
-            tokens[i].word == "NOT" and tokens[i + 1].word == "NULL"
-        ):  # ``IS :: STRING NOT NULL``
+        # ``IS :: STRING NOT NULL``
+        if tokens[i].word == "NOT" and tokens[i + 1].word == "NULL":
             return False
         if before.kind == NAME:
             return before.word not in self._keywords | _BEFORE
@@ -221,9 +220,8 @@ class _Rules:
             if not self._runs(name):
                 reason = f"the procedure {name} is not among those that may run"
                 yield (reason, tokens[first].start, tokens[last].end)
-        elif not (
-            self._calls(name) or tokens[first - 1].word == "AS"
-        ):  # ``cast(x AS DECIMAL(3, 2))``
+        elif not (self._calls(name) or tokens[first - 1].word == "AS"):
+            # ``cast(x AS DECIMAL(3, 2))``
             reason = f"{name} is not among the functions that may run"
             alone = first == last and tokens[first].word
             yield (

@@ -18,7 +18,7 @@ from graphret.ark import Ark, ArkRun, ArkSession, ArkSettings
 from graphret.ark.prompt import EXPLORE, SEARCH
 from graphret.ark.settings import Exploration
 from graphret.errors import InvalidInput
-from graphret.evaluation.metrics import hit_at_k, mrr, recall_at_k
+from graphret.evaluation.metrics import hit_at_k, mrr, percent, recall_at_k
 from graphret.evaluation.runner import Progress
 from graphret.fusion import vote
 from graphret.training.questions import LabelledQuestion
@@ -140,7 +140,7 @@ def _measured(
         )
         for ids, question in zip(ranked, questions, strict=True)
     ]
-    means = (100 * np.asarray(values).mean(axis=0)).round(2).tolist()
+    means = map(percent, np.asarray(values).mean(axis=0))
     return dict(zip(_SHOWN, means, strict=True))
 
 
@@ -203,4 +203,4 @@ def _use(sessions: Sequence[ArkSession]) -> dict[str, Any]:
 
 
 def _percent(part: int, of: int) -> float:
-    return round(100 * part / of, 2) if of else 0.0
+    return percent(part / of) if of else 0.0

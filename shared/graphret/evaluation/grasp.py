@@ -39,7 +39,7 @@ from graphret.training.fusion import (
     tune_reranking,
 )
 from graphret.training.questions import LabelledQuestion
-from graphret.training.tuned import SHOWN, ranking_values
+from graphret.training.tuned import SHOWN, percent_of, ranking_values
 from graphret.types import Retrieval, Signals
 from graphret.where import Where
 
@@ -99,7 +99,9 @@ def bench_grasp(
     plans = [asked_once.plan.retrieve(question.text, depth) for question in questions]
     return {
         "name": "grasp",
-        "rows": {stage: _means(stage_values) for stage, stage_values in values.items()},
+        "rows": {
+            stage: percent_of(stage_values) for stage, stage_values in values.items()
+        },
         "intervals": _gains(values),
         "shown": list(SHOWN),
         "counts": {"questions": len(questions), "validation": len(validation)},
@@ -203,11 +205,6 @@ def _values(
         values.append(ranking_values(ids[:_DEPTH], question.gold))
         report(stage, number, len(questions))
     return np.asarray(values, dtype=np.float64)
-
-
-def _means(values: NDArray[np.float64]) -> dict[str, float]:
-    means = (100 * values.mean(axis=0)).round(2).tolist()
-    return dict(zip(SHOWN, means, strict=True))
 
 
 def _gains(

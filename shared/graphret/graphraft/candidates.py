@@ -297,9 +297,8 @@ class CandidateFinder:
             f"a{number}": entity.nodes
             for number, (entity, _) in enumerate(entity_paths, 1)
         }
-        if len(ordered) < len(
-            task.entities
-        ):  # what else the question names is no answer either: see GraphPlan.apart
+        # what else the question names is no answer either: see GraphPlan.apart
+        if len(ordered) < len(task.entities):
             bindings["named"] = dict.fromkeys(task.named, 0.0)
         return Candidate(
             walks,

@@ -238,10 +238,8 @@ def _onward(
     for (walk, relation, outgoing, labels), some in zip(
         kinds, np.split(targets, firsts[1:]), strict=False
     ):
-        for label in (
-            *nodes.label_sets[labels],
-            *untyped,
-        ):  # a path to nodes of no label is one to any
+        # a path to nodes of no label is one to any
+        for label in (*nodes.label_sets[labels], *untyped):
             longer = walks[walk].on(edges.relations[relation], bool(outgoing), label)
             if longer.path in task.paths:
                 longer_walks[longer].append(some)

@@ -128,7 +128,7 @@ def _patterns_of(hit: Hit) -> tuple[str, ...]:
         if evidence.kind == "query"
     )
     distinct = tuple(
-        dict.fromkeys(_as_data(str(evidence)) for evidence in patterns if evidence)
+        dict.fromkeys(_as_data(str(pattern)) for pattern in patterns if pattern)
     )
     return distinct or ("its name in the question",)
 

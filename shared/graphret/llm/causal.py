@@ -51,22 +51,17 @@ def load_model(source: str | Path, device: str | None = None) -> tuple[Any, Any]
         if (path / "adapter_config.json").is_file():
             from peft import PeftModel
 
-            settings_file = (
-                path / SETTINGS
-                if (path / SETTINGS).is_file()
-                else path / "adapter_config.json"
+            config = json.loads((path / "adapter_config.json").read_text("utf-8"))
+            base_source = (
+                settings_of(path).get("model") or config["base_model_name_or_path"]
             )
-            about = json.loads(settings_file.read_text("utf-8"))
-            base, _ = load_model(
-                about.get("model") or about["base_model_name_or_path"], device
-            )
+            base, _ = load_model(base_source, device)
             model = PeftModel.from_pretrained(base, path).merge_and_unload()
         else:
             dtype = torch.float32 if device == "cpu" else "auto"
             model = AutoModelForCausalLM.from_pretrained(place, dtype=dtype, **of)
-        if (
-            of
-        ):  # its weights are dequantised: they may be trained and written as they are
+        # its weights are dequantised: they may be trained and written as they are
+        if of:
             model.hf_quantizer, model.is_quantized = None, False
             vars(model.config).pop("quantization_config", None)
         tokenizer: Any = AutoTokenizer.from_pretrained(place, padding_side="left", **of)
@@ -121,9 +116,8 @@ def chat_tokens(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     }
     try:
         return list(tokenizer.apply_chat_template(turns, **layout))
-    except (
-        Exception
-    ):  # a template without a system's turn, or that wants turns to alternate
+    except Exception:
+        # a template without a system's turn, or that wants turns to alternate
         return list(tokenizer.apply_chat_template(_alternating(turns), **layout))
 
 

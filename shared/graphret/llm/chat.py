@@ -62,10 +62,8 @@ class ToolCall:
 
         from graphret.llm.json_text import json_values, read_object
 
-        if self.arguments.strip() in (
-            "",
-            "null",
-        ):  # how some endpoints write that a tool without arguments is called
+        # how some endpoints write that a tool without arguments is called
+        if self.arguments.strip() in ("", "null"):
             return {}
         if len(self.arguments) > MOST_CHARS:
             return (

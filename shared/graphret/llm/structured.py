@@ -110,9 +110,8 @@ async def _dialogue(
         schema if isinstance(schema, TypeAdapter) else TypeAdapter(schema)
     )
     plain = plain_schema(adapter.json_schema())
-    if (
-        plain.get("type") == "object"
-    ):  # what endpoints that enforce a schema want at its root
+    # what endpoints that enforce a schema want at its root
+    if plain.get("type") == "object":
         options["json_schema"] = plain
     question = with_schema(messages, plain)
     dialogue, spent, problem = question, Usage(), ""

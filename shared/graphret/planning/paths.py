@@ -147,9 +147,8 @@ class PathSpace:
             for names in (self.relations, self.labels)
         )
         relational = bool(relations.any())
-        if (
-            not relational and not labels[~self.person].any()
-        ):  # the name of people may well name a relation to come
+        # the name of people may well name a relation to come
+        if not relational and not labels[~self.person].any():
             relations[self.unknown] = ALIKE
         return _WordKinship(
             relations,
@@ -339,9 +338,8 @@ class _PathCosts:
         back = _UNNAMED_SHARED if self.reading.together else _UNNAMED_BACK
         cost = np.where(self.turns[:, place], back, _UNNAMED)
         answer_costs = np.full(len(space.relations), _UNNAMED_ASKED)
-        for word in map(
-            space.word, self.asked_nouns
-        ):  # what is no label may be a verb: "which papers cite"
+        # what is no label may be a verb: "which papers cite"
+        for word in map(space.word, self.asked_nouns):
             answer_costs[word.relations > 0] = (
                 0.0 if word.labels.any() else _UNNAMED_ASKED / 2
             )

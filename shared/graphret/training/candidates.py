@@ -15,7 +15,7 @@ from graphret.graphraft.path_writer import fits
 from graphret.planning.paths import PathSpace
 from graphret.planning.patterns import Hop
 from graphret.training.paths import PathChoice
-from graphret.training.questions import json_lines
+from graphret.training.questions import json_objects
 
 _BEGIN = re.compile(r'MATCH \(\w*:`?(\w+)`? \{name: "(.*?)"\}\)(.*?) RETURN', re.DOTALL)
 _STEP = re.compile(r"<?-\[\w*:`?(\w+)`?\]->?\(\w*:`?(\w+)`?\)")
@@ -33,9 +33,7 @@ def read_records(path: str | Path) -> list[dict[str, Any]]:
 def read_queries(path: str | Path) -> list[dict[str, Any]]:
     """Read questions with any candidate queries; refuse malformed lines."""
     records = []
-    for where, record in json_lines(path):
-        if not isinstance(record, dict) or not record.keys() >= {*_FIELDS}:
-            raise InvalidInput(f"{where}: expected an object with {', '.join(_FIELDS)}")
+    for where, record in json_objects(path, _FIELDS):
         if record.get("best", "") is None:  # ``train queries`` found no good one
             continue
         if (

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphret.errors import InvalidInput
 from graphret.graphraft import GraphRAFT
 from graphret.graphraft.reasoner import chosen_conversation, shown_nodes
 from graphret.llm import Message
 from graphret.retriever import drive
 from graphret.trace import Trace
-from graphret.training.questions import LabelledQuestion, json_lines
+from graphret.training.questions import LabelledQuestion, continued, json_objects
 from graphret.training.tuned import Progress
 from graphret.types import Hit
+
+_FIELDS = ("question", "found", "messages")
 
 
 @dataclass
@@ -55,27 +56,12 @@ def write_conversations(
         If the file contains anything else.
     """
     path, report = Path(out), ConversationReport()
-    done: dict[str, Any] = {}
-    for where, record in json_lines(path) if path.exists() else ():
-        fields = {"question", "found", "messages"}
-        if not isinstance(record, dict) or not record.keys() >= fields:
-            raise InvalidInput(
-                f"{where}: expected an object with question and messages"
-            )
-        done[record["question"]] = record
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        for number, question in enumerate(questions, 1):
-            if question.text not in done:
-                done[question.text] = _record(raft, question)
-                line = json.dumps(done[question.text], ensure_ascii=False)
-                file.write(f"{line}\n")
-                file.flush()
-            record = done[question.text]
-            report.questions += 1
-            report.found += bool(record["found"])
-            report.kept += bool(record["messages"])
-            progress(number, len(questions))
+    written = json_objects(path, _FIELDS) if path.exists() else ()
+    done = {record["question"]: record for _, record in written}
+    for record in continued(path, done, questions, partial(_record, raft), progress):
+        report.questions += 1
+        report.found += bool(record["found"])
+        report.kept += bool(record["messages"])
     return report
 
 

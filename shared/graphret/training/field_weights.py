@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
-import numpy as np
-
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.search.adaptive import (
     ENCODER,
@@ -42,7 +40,7 @@ from graphret.training.trainer import (
     checkpoints_of,
     run_training,
 )
-from graphret.training.tuned import SHOWN, divided, ranking_values
+from graphret.training.tuned import divided, percent_of, ranking_values
 
 #: Wrong nodes of a question that are drawn from: the best by words.
 _HARDEST = 30
@@ -346,5 +344,4 @@ def _metrics(
         ranking_values(index.search(question.text, _DEPTH).ids, question.gold)
         for question in questions
     ]
-    means = 100 * np.asarray(values, dtype=float).mean(axis=0)
-    return dict(zip(SHOWN, means.round(2).tolist(), strict=True))
+    return percent_of(values)

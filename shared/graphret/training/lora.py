@@ -11,7 +11,12 @@ from typing import Any, Literal
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.llm.causal import SETTINGS, SMALL, load_model
 from graphret.training.objectives import Objective, WrittenTurns
-from graphret.training.trainer import Progress, checkpoints_of, run_training
+from graphret.training.trainer import (
+    Progress,
+    TrainingRun,
+    checkpoints_of,
+    run_training,
+)
 
 
 @dataclass(frozen=True)
@@ -65,23 +70,14 @@ class FineTunedModel:
         As transformers has them.
     tuning
         With the batch that fitted in memory.
-    curve
-        Of each measurement the step, the ``loss`` and the ``eval_loss``, as far as it
-        has them.
-    counts
-        ``trained`` and ``validated`` examples, ``steps`` and ``parameters`` that were
-        trained.
-    seconds, memory
-        Of the training that this process did: how long it took, and the most bytes.
+    run
+        How training went.
     """
 
     model: Any
     tokenizer: Any
     tuning: LoRASettings
-    curve: Sequence[Mapping[str, float]]
-    counts: Mapping[str, int]
-    seconds: float
-    memory: int
+    run: TrainingRun
 
 
 def fine_tune(
@@ -134,15 +130,7 @@ def fine_tune(
     set_seed(tuning.seed)
     model: Any = get_peft_model(base, _adapters(tuning.rank))
     run = run_training(model, learned, rows, checkpoints, tuning, progress)
-    return FineTunedModel(
-        model,
-        tokenizer,
-        replace(tuning, batch=run.batch),
-        run.curve,
-        run.counts,
-        run.seconds,
-        run.memory,
-    )
+    return FineTunedModel(model, tokenizer, replace(tuning, batch=run.batch), run)
 
 
 def _require_two(needed: str, examples: Sequence[Any]) -> None:
@@ -178,7 +166,7 @@ def save(
     about
         What else is needed to use it as it was trained, for `settings_of`.
     """
-    folder, tuning = Path(out), tuned.tuning
+    folder, tuning, run = Path(out), tuned.tuning, tuned.run
     model = tuned.model.merge_and_unload() if tuning.merge else tuned.model
     model.save_pretrained(
         folder, **({} if tuning.merge else {"save_embedding_layers": False})
@@ -187,13 +175,13 @@ def save(
     settings = {"model": tuning.model, "merged": tuning.merge, **(about or {})}
     rows = [
         f"| {name} | {value} |"
-        for name, value in {**asdict(tuning), **tuned.counts}.items()
+        for name, value in {**asdict(tuning), **run.counts}.items()
     ]
-    steps = sorted({int(measurement["step"]) for measurement in tuned.curve})
+    steps = sorted({int(measurement["step"]) for measurement in run.curve})
     losses = {
         key: {
             measurement["step"]: f"{measurement[key]:.4f}"
-            for measurement in tuned.curve
+            for measurement in run.curve
             if key in measurement
         }
         for key in ("loss", "eval_loss")
@@ -217,7 +205,7 @@ def save(
             "",
             purpose,
             "",
-            f"Trained on `{Path(data).name}` in {tuned.seconds:.0f} s.",
+            f"Trained on `{Path(data).name}` in {run.seconds:.0f} s.",
             "",
         ),
         *("| setting | |", "| --- | --- |", *rows, ""),

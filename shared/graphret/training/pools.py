@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from graphret.errors import InvalidInput
 from graphret.rerank import HitText, HitTexts
 from graphret.retriever import Retriever
 from graphret.training.objectives import CandidateGroup
-from graphret.training.questions import LabelledQuestion, json_lines
+from graphret.training.questions import LabelledQuestion, continued, json_lines
 from graphret.training.tuned import Progress
 
 
@@ -59,22 +58,17 @@ def collect_pools(
         If the file contains anything else, or a truncated line, which is named.
     """
     path, report = Path(out), PoolReport()
-    done = (
-        {group.question: group for group in read_pools(path)} if path.exists() else {}
-    )
+    pools = read_pools(path) if path.exists() else []
+    done = {pool.question: asdict(pool) for pool in pools}
     reading = text or HitText(labelled=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        for number, question in enumerate(questions, 1):
-            pool = done.get(question.text)
-            if pool is None:
-                pool = _pool(retriever, question, reading, depth, negatives)
-                file.write(json.dumps(asdict(pool), ensure_ascii=False) + "\n")
-                file.flush()
-            report.questions += 1
-            report.found += bool(pool.positives)
-            report.kept += bool(pool.positives and pool.negatives)
-            progress(number, len(questions))
+
+    def record_of(question: LabelledQuestion) -> dict[str, Any]:
+        return asdict(_pool(retriever, question, reading, depth, negatives))
+
+    for record in continued(path, done, questions, record_of, progress):
+        report.questions += 1
+        report.found += bool(record["positives"])
+        report.kept += bool(record["positives"] and record["negatives"])
     return report
 
 

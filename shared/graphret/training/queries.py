@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphret.errors import InvalidInput
 from graphret.graphraft import Candidate, CandidateFinder, Entity
-from graphret.training.questions import LabelledQuestion, json_lines
+from graphret.training.questions import LabelledQuestion, continued, json_objects
+from graphret.training.tuned import Progress
+
+#: What is read of a line that an earlier run wrote.
+_FIELDS = ("question", "hits", "best")
 
 
 @dataclass
@@ -31,7 +33,7 @@ def synthesize(
     *,
     recall: float = 0.0,
     precision: float = 0.0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = lambda done, of: None,
 ) -> SynthesisReport:
     """Write each question's best query and all candidates, with hits and sizes.
 
@@ -59,32 +61,18 @@ def synthesize(
         If the file contains anything else, or a truncated line, which is named.
     """
     path, report = Path(out), SynthesisReport()
-    done = {}
-    for where, record in json_lines(path) if path.exists() else ():
-        if (
-            not isinstance(record, dict)
-            or not {"question", "hits", "best"} <= record.keys()
-        ):
-            raise InvalidInput(
-                f"{where}: expected a line of train queries, with question, hits and"
-                " best"
-            )
-        done[record["question"]] = record
-    with path.open("a", encoding="utf-8") as file:
-        for nth, question in enumerate(questions):
-            if question.text not in done:
-                done[question.text] = record = _record(
-                    finder, entities(question.text), question, recall, precision
-                )
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
-                file.flush()
-            record = done[question.text]
-            report.questions += 1
-            report.candidates += bool(record["hits"])
-            report.answerable += any(record["hits"])
-            report.kept += record["best"] is not None
-            if progress is not None:
-                progress(nth + 1, len(questions))
+    written = json_objects(path, _FIELDS) if path.exists() else ()
+    done = {record["question"]: record for _, record in written}
+
+    def record_of(question: LabelledQuestion) -> dict[str, Any]:
+        named = entities(question.text)
+        return _record(finder, named, question, recall, precision)
+
+    for record in continued(path, done, questions, record_of, progress):
+        report.questions += 1
+        report.candidates += bool(record["hits"])
+        report.answerable += any(record["hits"])
+        report.kept += record["best"] is not None
     return report
 
 

@@ -15,15 +15,15 @@ from graphret.errors import GraphretError, InvalidInput
 from graphret.llm import Message, Tool
 from graphret.training.lora import FineTunedModel, LoRASettings, fine_tune, save
 from graphret.training.objectives import Conversation
-from graphret.training.questions import json_lines
+from graphret.training.questions import json_lines, json_objects
 from graphret.training.trainer import Progress as TrainingProgress
 from graphret.training.tuned import Progress
 
 #: How the paper distils (section 4.3): one epoch at 1e-5 over trajectories of at most
 #: 16,384 tokens.
 STUDENT_TUNING = LoRASettings(epochs=1.0, batch=1, rate=1e-5, max_tokens=16_384)
-#: Runs of a question, their temperature, and questions at most (section 4.3).
-RUNS, TEMPERATURE, QUESTIONS = 3, 0.7, 6_000
+#: Questions at most (section 4.3).
+QUESTIONS = 6_000
 
 
 @dataclass
@@ -106,15 +106,8 @@ def collect_trajectories(
 
 def _records(path: str | Path) -> list[dict[str, Any]]:
     """Read the lines of a `Recorder`."""
-    records = []
-    for where, record in json_lines(path):
-        fields = ("question", "stop", "messages", "tools")
-        if not isinstance(record, dict) or not record.keys() >= {*fields}:
-            raise InvalidInput(
-                f"{where}: expected a trajectory with {', '.join(fields)}"
-            )
-        records.append(record)
-    return records
+    fields = ("question", "stop", "messages", "tools")
+    return [record for _, record in json_objects(path, fields)]
 
 
 def read_conversations(path: str | Path) -> list[Conversation]:

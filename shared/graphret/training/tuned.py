@@ -87,6 +87,14 @@ def ranking_values(ranked: Sequence[str], gold: AbstractSet[str]) -> tuple[float
     return first == 1, first <= 5, n_found / len(gold), 1 / first
 
 
+def percent_of(
+    values: Sequence[Sequence[float]] | NDArray[np.float64],
+) -> dict[str, float]:
+    """Return the means of `ranking_values` over questions, in percent."""
+    means = 100 * np.asarray(values, dtype=np.float64).mean(axis=0)
+    return dict(zip(SHOWN, means.round(2).tolist(), strict=True))
+
+
 def first_right(ranked: Sequence[str], gold: AbstractSet[str]) -> float:
     """Return the rank of the first right answer, infinite where there is none."""
     return next(

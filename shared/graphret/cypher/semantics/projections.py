@@ -117,9 +117,8 @@ class Projections(SemanticVisitor):
         self.aggregation = "forbidden"
         where = getattr(clause, "where", None)
         if where is not None:
-            if (
-                not self.strict
-            ):  # Ladybug's WHERE after WITH sees only what was passed on, by its name
+            # Ladybug's WHERE after WITH sees only what was passed on, by its name
+            if not self.strict:
                 self.projected, visible = {}, columns
             self.predicate(where, visible)
         self.aggregation, self.projected, self.hidden = "forbidden", {}, before
