@@ -26,7 +26,15 @@ from graphret.errors import (
     NotAnIndex,
     StorageError,
 )
-from graphret.storage import Bundle, Parts, load, save, verify, writing
+from graphret.storage import (
+    Bundle,
+    Parts,
+    load,
+    save,
+    save_beside,
+    verify,
+    writing,
+)
 
 
 def numbered(n: int, size: int = 4000) -> Parts:
@@ -154,8 +162,8 @@ def test_what_was_loaded_can_be_saved_in_place(folder: Path) -> None:
             IndexChanged,
             "load it again",
         ),
-        ("layout", get, NewerVersion, r"version 99.* 9; build it again"),
-        ("older", get, NotAnIndex, r"version 4.* 9; build it again"),
+        ("layout", get, NewerVersion, r"version 99.* 10; build it again"),
+        ("older", get, NotAnIndex, r"version 4.* 10; build it again"),
         ("layout", verify, NewerVersion, "version 99"),
         ("layout", lambda f: put(f, 2), NewerVersion, "version 99"),
     ],
@@ -276,10 +284,41 @@ def test_a_damaged_index_can_be_written_anew(folder: Path) -> None:
 # Writers that fail
 
 
+def test_parts_are_laid_beside_an_index_and_replaced(folder: Path) -> None:
+    put(folder, 1)
+    files_before = {path: path.stat().st_mtime_ns for path in files(folder)[1:]}
+    generation = verify(folder)["generation"]
+    for n in (2, 3):
+        generation = save_beside(folder, "more", numbered(n), replaces=generation)
+        assert len(generations(folder)) == 2
+        assert {path: path.stat().st_mtime_ns for path in files_before} == files_before
+        bundle = get(folder)
+        assert bundle.meta == {"n": 1, "more": {"n": n}}
+        assert bundle.arrays["a"][0] == 1
+        assert bundle.sub("more").arrays["a"][0] == n
+        assert verify(folder)["files"] == 8
+    for replaces in ("gen-0123456789abcdef", verify(folder)["generation"]):
+        with pytest.raises(IndexChanged, match="load it again"):
+            save_beside(folder, "more", numbered(4), replaces=replaces)
+        put(folder, 5)  # in whole, and nothing of before stays
+        assert_clean(folder)
+        assert get(folder).meta == {"n": 5}
+
+
+def beside(folder: Path, n: int) -> None:
+    generation = verify(folder)["generation"]
+    save_beside(folder, "more", numbered(n), replaces=generation)
+
+
+@pytest.mark.parametrize("write", [put, beside])
 def test_a_failure_at_any_step_leaves_the_previous_index(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, int], None]
 ) -> None:
     left = [0]
+
+    def written() -> bool:
+        meta = get(folder).meta
+        return 2 in (meta["n"], meta.get("more", meta)["n"])
 
     def failing(act: Any) -> Any:
         def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -302,7 +341,7 @@ def test_a_failure_at_any_step_leaves_the_previous_index(
         left[0] = failed + 1
         caught: list[StorageError] = []
         try:
-            put(folder, 2)
+            write(folder, 2)
         except StorageError as error:
             caught.append(error)
         if not caught:
@@ -310,7 +349,7 @@ def test_a_failure_at_any_step_leaves_the_previous_index(
         failed += 1
         assert str(folder) in str(caught[0])
         # Where only the sync of the last rename failed, both are kept.
-        assert len(generations(folder)) == (2 if number(folder) == 2 else 1)
+        assert len(generations(folder)) == (2 if written() else 1)
     assert failed > 9
     left[0] = 0
     put(folder, 3)

@@ -45,8 +45,8 @@ class Change:
         `deletes` are ids of nodes of `before`, not of `fresh`; unknown ones are
         ignored.
         """
-        after, places = before.merged(fresh, deletes)
-        return cls(before, after, places, after.find(fresh.ids))
+        after, places, fresh_places = before.merged(fresh, deletes)
+        return cls(before, after, places, fresh_places)
 
     @classmethod
     def whole(cls, nodes: NodeTable) -> Change:

@@ -55,12 +55,17 @@ class TextArray:
     @classmethod
     def concat(cls, arrays: Sequence[TextArray]) -> TextArray:
         """Lay arrays end to end."""
-        none = np.empty(0, np.uint8)
-        lengths = [np.diff(array.offsets) for array in arrays]
+        if len(arrays) == 1:
+            return arrays[0]
         data = [array.data[array.offsets[0] : array.offsets[-1]] for array in arrays]
+        begins = ends_of(np.fromiter(map(len, data), np.int64, len(data)))
+        offsets = [
+            array.offsets[:-1] + (begin - array.offsets[0])
+            for array, begin in zip(arrays, begins, strict=False)
+        ]
         return cls(
-            np.concatenate([none, *data]),
-            ends_of(np.concatenate([np.empty(0, np.int64), *lengths])),
+            np.concatenate([np.empty(0, np.uint8), *data]),
+            np.concatenate([*offsets, begins[-1:]]),
         )
 
     def __len__(self) -> int:
@@ -94,6 +99,10 @@ class TextArray:
             data[offsets[first] : offsets[last]] = self.data[places]
             first = last
         return TextArray(data, offsets)
+
+    def encoded(self, place: int) -> bytes:
+        """Return one text in UTF-8, by whose order texts are in theirs."""
+        return self.data[self.offsets[place] : self.offsets[place + 1]].tobytes()
 
     def tolist(self) -> list[str]:
         """Return every text; a UnicodeDecodeError says that one is none."""

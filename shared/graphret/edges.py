@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphret.columns import Records, Strings, TextArray, ends_of
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.splice import Splice, ranges, spliced_codes
+from graphret.splice import Merge, Splice, ranges, spliced_codes
 from graphret.storage import Bundle, Parts
 from graphret.types import ROW_KEYS, Edge
 from graphret.validation import checked_edges, edge_words, property_column
@@ -277,19 +277,18 @@ class EdgeTable:
         new[positions] = np.arange(len(positions))
         return self.moved(len(positions), new)
 
-    def moved(self, n_nodes: int, new: NDArray[np.int64]) -> EdgeTable:
+    def moved(self, n_nodes: int, new: NDArray[np.signedinteger[Any]]) -> EdgeTable:
         """Return the edges among the nodes that stay, of which there are `n_nodes`.
 
         `new` is the position that each node then has, in the same order, -1 for one
         that is gone.
         """
         to = new.astype(np.int32)
-        kept = self.take(
-            np.flatnonzero((to[self.source] >= 0) & (to[self.target] >= 0))
-        )
-        return replace(
-            kept, n_nodes=n_nodes, source=to[kept.source], target=to[kept.target]
-        )
+        source, target = to[self.source], to[self.target]
+        moved = replace(self, n_nodes=n_nodes, source=source, target=target)
+        if not len(to) or to.min() >= 0:
+            return moved
+        return moved.take(np.flatnonzero((source >= 0) & (target >= 0)))
 
     def take(self, positions: NDArray[np.int64]) -> EdgeTable:
         """Return the table of the edges at `positions`, which must be ascending.
@@ -299,20 +298,22 @@ class EdgeTable:
         return (
             self
             if len(positions) == len(self)
-            else EdgeTable._assembled([self], positions)
+            else EdgeTable._assembled([self], Splice([len(self)], positions))
         )
 
     def merged(
-        self, fresh: EdgeTable, void: NDArray[np.bool_] | None = None
+        self, fresh: EdgeTable, void: NDArray[np.int64] | None = None
     ) -> EdgeTable:
         """Return a table with the edges of another merged in, over the same nodes.
 
-        They take the place of the edges that they equal and of those that are `void`,
-        ``(m,)``. The result is what a table built of the same edges would be.
+        They take the place of the edges that they equal and of those at the positions
+        `void`. The result is what a table built of the same edges would be.
         """
         if not len(self):
             return fresh
-        stays = np.ones(len(self), dtype=bool) if void is None else ~void
+        stays = np.ones(len(self), dtype=bool)
+        if void is not None:
+            stays[void] = False
         if not len(fresh):
             return self.take(np.flatnonzero(stays))
         # The edges that leave the sources of fresh ones are put in order anew; all
@@ -320,19 +321,15 @@ class EdgeTable:
         near = self.leaving(np.unique(fresh.source))
         rows = joined(self.n_nodes, [self.take(near[stays[near]]), fresh])
         stays[near] = False
-        stay = np.flatnonzero(stays)
-        at = np.searchsorted(self.source[stay], rows.source)
-        return EdgeTable._assembled(
-            [self, rows], np.insert(stay, at, len(self) + np.arange(len(rows)))
-        )
+        merge = Merge(len(self), np.flatnonzero(~stays), self.out_indptr[rows.source])
+        return EdgeTable._assembled([self, rows], merge)
 
     @staticmethod
-    def _assembled(tables: Sequence[EdgeTable], order: NDArray[np.int64]) -> EdgeTable:
-        """The edges at positions in tables laid end to end, in their order.
+    def _assembled(tables: Sequence[EdgeTable], splice: Splice) -> EdgeTable:
+        """The edges of tables in the order of a splice.
 
         Relations that none of them has are left out.
         """
-        splice = Splice([len(table) for table in tables], order)
         column: dict[str, Any] = {
             name: splice.of(
                 *(np.asarray(getattr(table, name), kind) for table in tables)
@@ -353,17 +350,17 @@ class EdgeTable:
             **column,
         )
 
-    def parts(self) -> Parts:
+    def parts(self, *, with_adjacency: bool = True) -> Parts:
         """The table as it is saved: its columns and its adjacency.
 
-        The ends of edges are positions of nodes.
+        The ends of edges are positions of nodes. Without its adjacency, which grows
+        with the number of nodes, a table finds it again when it is asked for.
         """
-        adjacency = (self.out_indptr, *self.by_target)
-        parts = Parts(
-            dict(zip(_ADJACENCY, adjacency, strict=True))
-            | {name: getattr(self, name) for name in (*_TYPES, "relation")},
-            {"n_nodes": self.n_nodes},
-        )
+        columns = {name: getattr(self, name) for name in (*_TYPES, "relation")}
+        parts = Parts(columns, {"n_nodes": self.n_nodes})
+        if with_adjacency:
+            adjacency = (self.out_indptr, *self.by_target)
+            parts.arrays |= dict(zip(_ADJACENCY, adjacency, strict=True))
         parts.add_texts("relations", TextArray.of(self.relations))
         parts.add_texts("properties", self.properties.array)
         return parts
@@ -380,10 +377,11 @@ class EdgeTable:
             properties=Records(bundle.texts("properties")),
             **columns,
         )
-        table.out_indptr, in_indptr, in_order = (
-            bundle.arrays[name] for name in _ADJACENCY
-        )
-        table.by_target = in_indptr, in_order
+        if _ADJACENCY[0] in bundle.arrays:
+            table.out_indptr, in_indptr, in_order = (
+                bundle.arrays[name] for name in _ADJACENCY
+            )
+            table.by_target = in_indptr, in_order
         return table
 
 
@@ -413,7 +411,8 @@ def joined(n_nodes: int, tables: Sequence[EdgeTable]) -> EdgeTable:
         np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
     )
     same = np.all([np.diff(key[order]) == 0 for key in keys], axis=0)
-    return EdgeTable._assembled(filled, order[np.append(~same, True)])
+    lengths = [len(table) for table in filled]
+    return EdgeTable._assembled(filled, Splice(lengths, order[np.append(~same, True)]))
 
 
 def row_starts(

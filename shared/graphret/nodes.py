@@ -7,7 +7,6 @@ import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -28,7 +27,8 @@ T = TypeVar("T")
 _CONDITIONS_KEPT = 16
 _BLOCK = 1 << 14
 _READ_SHARE = 20
-_STRIDE = 16
+# More lookups than one for so many nodes are worth a dictionary.
+_FEW = 16
 _COLUMNS = ("ids", "names", "texts", "properties")
 _OWN_FIELDS = ("id", "name", "text")
 
@@ -107,13 +107,12 @@ class NodeTable(Sequence[Node]):
     def find(self, ids: Iterable[str]) -> NDArray[np.int64]:
         """Return the positions of ids, -1 for unknown ones.
 
-        The ids are searched in place, on disk or in memory, after a look at every 16th
-        id. Once there were many lookups for the length of the table, a dictionary is
-        built for them.
+        The ids are searched in place, on disk or in memory. Once there were many
+        lookups for the length of the table, a dictionary is built for them.
         """
         listed = ids if isinstance(ids, Sequence) else list(ids)
         self._n_lookups += len(listed)
-        if not self._position and self._n_lookups * _STRIDE >= len(self):
+        if not self._position and self._n_lookups * _FEW >= len(self):
             self._position = dict(zip(self.ids, range(len(self)), strict=True))
         if position_of := self._position:
             return np.fromiter(
@@ -134,20 +133,14 @@ class NodeTable(Sequence[Node]):
 
     def _places(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """Return the place of each id, or where it would be inserted, ``(w,)``."""
-        stops = [bisect_left(self._sample, id_) * _STRIDE for id_ in ids]
-        spans = (
-            (max(0, stop - _STRIDE), stop, id_)
-            for stop, id_ in zip(stops, ids, strict=True)
-        )
+        every = range(len(self))
         places = (
-            start + bisect_left(self.ids[start:stop].tolist(), id_)
-            for start, stop, id_ in spans
+            bisect_left(
+                every, id_.encode(errors="surrogatepass"), key=self.ids.array.encoded
+            )
+            for id_ in ids
         )
         return np.fromiter(places, np.int64, len(ids))
-
-    @cached_property
-    def _sample(self) -> list[str]:
-        return self.ids[::_STRIDE].tolist()
 
     def positions(self, ids: Iterable[str]) -> NDArray[np.int64]:
         """Return the positions of ids; `InvalidInput` names an unknown one."""
@@ -185,13 +178,13 @@ class NodeTable(Sequence[Node]):
 
     def merged(
         self, fresh: NodeTable, deletes: Collection[str] = ()
-    ) -> tuple[NodeTable, NDArray[np.int64]]:
+    ) -> tuple[NodeTable, NDArray[np.int64], NDArray[np.int64]]:
         """Return the table with the nodes of another merged in, and some deleted.
 
         A fresh node replaces one with the same id. The result equals a table built from
         the same nodes. `deletes` are ids of nodes of this table, not of `fresh`;
-        unknown ones are ignored. Also returned is the new position of each node of this
-        table, -1 if it is gone, ``(n,)``.
+        unknown ones are ignored. Also returned are the new position of each node of
+        this table, -1 if it is gone, ``(n,)``, and those of the fresh ones, in order.
         """
         n = len(self)
         replaced, deleted = self.find(fresh.ids), self.find(list(deletes))
@@ -205,7 +198,7 @@ class NodeTable(Sequence[Node]):
         moved[replaced[replaced >= 0]] = np.flatnonzero(~old)[replaced >= 0]
         table = NodeTable._assembled([self, fresh], order)
         table.restriction = self.restriction
-        return table, moved
+        return table, moved, np.flatnonzero(~old)
 
     def mask(
         self, where: Where | None, labels: Collection[str] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from graphret.columns import TextArray, ends_of
 
 T = TypeVar("T", bound=np.generic)
 C = TypeVar("C", str, tuple[str, ...])
+
+#: Rows that stay beside each other: the number of their column, and which.
+Piece: TypeAlias = tuple[int, slice]
 
 # Pieces of fewer rows than this, on the average, are not worth cutting out.
 _LEAST_ROWS = 100
@@ -36,20 +39,18 @@ class Splice:
         self.lengths, self.order = lengths, order
 
     @cached_property
-    def pieces(self) -> list[tuple[int, slice]] | None:
-        """The pieces in their new order, each by the number of its column and its rows.
-
-        `None` if they are too short.
-        """
-        begins = np.cumsum([0, *self.lengths])
-        is_cut = np.diff(self.order, prepend=-2) != 1
+    def pieces(self) -> list[Piece] | None:
+        """The pieces in their new order; `None` if they are too short."""
+        begins, order = np.cumsum([0, *self.lengths]), self.order
+        is_cut = np.ones(len(order), dtype=bool)
+        np.not_equal(order[1:], order[:-1] + 1, out=is_cut[1:])
         for begin in begins[1:-1].tolist():
-            is_cut |= self.order == begin
+            is_cut |= order == begin
         firsts = np.flatnonzero(is_cut)
-        if len(firsts) * _LEAST_ROWS > len(self.order) + 10 * _LEAST_ROWS:
+        if not _are_long(len(firsts), len(order)):
             return None
-        sizes = np.diff(np.append(firsts, len(self.order)))
-        places = self.order[firsts]
+        sizes = np.diff(np.append(firsts, len(order)))
+        places = order[firsts]
         numbers = np.searchsorted(begins, places, side="right") - 1
         return [
             (number, slice(row, row + size))
@@ -73,7 +74,8 @@ class Splice:
     def of(self, *columns: NDArray[T]) -> NDArray[T]:
         """Return the column that arrays make, ``(m, …)``."""
         if self.pieces is None:
-            return np.concatenate(columns)[self.order]
+            rows = columns[0] if len(columns) == 1 else np.concatenate(columns)
+            return rows[self.order]
         parts = (columns[number][rows] for number, rows in self.pieces)
         return np.concatenate([columns[0][:0], *parts])
 
@@ -87,8 +89,8 @@ class Splice:
         self, *columns: tuple[NDArray[np.int64], NDArray[T]]
     ) -> tuple[NDArray[np.int64], NDArray[T]]:
         """Return the column of lists: their begins, ``(m + 1,)``, and their items."""
-        starts = ends_of(self.of(*(np.diff(begins) for begins, _ in columns)))
         if self.pieces is None:
+            lengths = self.of(*(np.diff(begins) for begins, _ in columns))
             every = np.concatenate([items for _, items in columns])
             shifts = np.cumsum([0, *(len(items) for _, items in columns[:-1])])
             begins = np.concatenate(
@@ -97,12 +99,68 @@ class Splice:
                     for (own_begins, _), shift in zip(columns, shifts, strict=True)
                 ]
             )
-            return starts, every[_spans(begins[self.order], np.diff(starts))]
-        parts = [columns[0][1][:0]]
+            return ends_of(lengths), every[spans(begins[self.order], lengths)]
+        starts, parts, n_items = list[NDArray[np.int64]](), [columns[0][1][:0]], 0
         for number, rows in self.pieces:
             begins, items = columns[number]
-            parts.append(items[begins[rows.start] : begins[rows.stop]])
-        return starts, np.concatenate(parts)
+            first, last = begins[rows.start], begins[rows.stop]
+            starts.append(begins[rows] + (n_items - first))
+            parts.append(items[first:last])
+            n_items += int(last - first)
+        return np.concatenate([*starts, [n_items]]), np.concatenate(parts)
+
+
+class Merge(Splice):
+    """The rows of a column without some of them, and those of another among them.
+
+    Parameters
+    ----------
+    n_rows
+        How many rows the first column has.
+    gone
+        Which of these are left out, ascending.
+    at
+        The row of the first column in front of which each row of the other comes,
+        ascending.
+    """
+
+    def __init__(
+        self, n_rows: int, gone: NDArray[np.int64], at: NDArray[np.int64]
+    ) -> None:
+        self.lengths, self._gone, self._at = (n_rows, len(at)), gone, at
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:  # type: ignore[override]
+        """The places of rows in the columns laid end to end."""
+        n_rows, n_new = self.lengths
+        stay = np.delete(np.arange(n_rows), self._gone)
+        places = np.searchsorted(stay, self._at)
+        return np.insert(stay, places, n_rows + np.arange(n_new))
+
+    @cached_property
+    def pieces(self) -> list[Piece] | None:
+        """The pieces in their new order; `None` if they are too short."""
+        n_rows, n_new = self.lengths
+        ends = np.concatenate([[0, n_rows], self._gone, self._gone + 1, self._at])
+        cuts = np.unique(ends)
+        firsts = np.flatnonzero(np.diff(self._at, prepend=-1))
+        stays = np.isin(cuts[:-1], self._gone, invert=True)
+        n_stay = int(np.count_nonzero(stays))
+        if not _are_long(len(firsts) + n_stay, n_rows):
+            return None
+        places = np.concatenate([self._at[firsts], cuts[:-1][stays]])
+        rows = [
+            *map(slice, firsts.tolist(), [*firsts[1:].tolist(), n_new]),
+            *map(slice, cuts[:-1][stays].tolist(), cuts[1:][stays].tolist()),
+        ]
+        numbers = [1] * len(firsts) + [0] * n_stay
+        in_place = np.argsort(places, kind="stable")  # what comes is in front
+        return [(numbers[i], rows[i]) for i in in_place.tolist()]
+
+
+def _are_long(n_pieces: int, n_rows: int) -> bool:
+    """Whether pieces are long enough, on the average, to be cut out."""
+    return n_pieces * _LEAST_ROWS <= n_rows + 10 * _LEAST_ROWS
 
 
 def spliced_codes(
@@ -112,16 +170,23 @@ def spliced_codes(
     listed = list(columns)
     values = sorted({value for _, codebook in listed for value in codebook})
     code = {value: i for i, value in enumerate(values)}
-    columns_of_codes: list[NDArray[np.int32]] = [
-        np.asarray([code[value] for value in codebook], dtype=np.int32)[codes]
-        for codes, codebook in listed
-    ]
-    codes = splice.of(*columns_of_codes)
-    used = np.bincount(codes, minlength=len(values)) > 0
-    used_values = [
-        value for value, is_used in zip(values, used.tolist(), strict=True) if is_used
-    ]
-    return (np.cumsum(used, dtype=np.int32) - 1)[codes], used_values
+    codes = splice.of(
+        *(
+            _recoded(own_codes, [code[value] for value in codebook])
+            for own_codes, codebook in listed
+        )
+    )
+    used = np.flatnonzero(np.bincount(codes, minlength=len(values)))
+    new_codes = np.searchsorted(used, np.arange(len(values))).tolist()
+    return _recoded(codes, new_codes), [values[i] for i in used.tolist()]
+
+
+def _recoded(codes: NDArray[Any], new: Sequence[int]) -> NDArray[np.int32]:
+    """Return a column with the new code of each; codes that stay are not copied."""
+    if new == list(range(len(new))):
+        return np.asarray(codes, dtype=np.int32)
+    recoded: NDArray[np.int32] = np.asarray(new, dtype=np.int32)[codes]
+    return recoded
 
 
 def ranges(
@@ -129,10 +194,10 @@ def ranges(
 ) -> NDArray[np.int64]:
     """Return ``range(indptr[p], indptr[p + 1])`` of all `positions`, concatenated."""
     starts = indptr[positions]
-    return _spans(starts, indptr[np.asarray(positions) + 1] - starts)
+    return spans(starts, indptr[np.asarray(positions) + 1] - starts)
 
 
-def _spans(starts: NDArray[Any], lengths: NDArray[Any]) -> NDArray[np.int64]:
+def spans(starts: NDArray[Any], lengths: NDArray[Any]) -> NDArray[np.int64]:
     """Return spans of places, given where each begins and how long it is."""
     shift = np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
     return np.asarray(shift + np.arange(len(shift)), dtype=np.int64)

@@ -5,6 +5,9 @@ sha256 of every file of it: ``.npy`` for each array, and two for an array of tex
 bytes and where each begins. A save writes a new generation beside the old one and swaps
 `CURRENT` in one rename, so that a reader sees the one or the other, whatever happens to
 the writer. Nothing is pickled.
+
+A save may also lay a part beside what is there (`save_beside`): `CURRENT` then names
+files of two generations, the whole one and the one that holds the part.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version as installed_version
@@ -40,7 +43,7 @@ from graphret.errors import (
 Folder: TypeAlias = "str | os.PathLike[str]"
 
 #: Of the layout of folders, and of what the arrays of every kind of index mean.
-FORMAT_VERSION = 9
+FORMAT_VERSION = 10
 #: How much a quick check reads: the checksums of the smallest files are compared, as
 #: far as this goes.
 QUICK_BYTES = 1 << 27
@@ -48,6 +51,7 @@ QUICK_BYTES = 1 << 27
 CURRENT, FRESH, LOCK = "CURRENT", "CURRENT.new", "LOCK"
 GENERATION = re.compile(r"gen-[0-9a-f]{16}")
 _PLACE = re.compile(r"[a-z0-9][A-Za-z0-9._-]*")
+_WHERE = "generation", "file"  # what of an entry in CURRENT says where its file is
 
 
 @dataclass
@@ -122,47 +126,83 @@ def save(
                 f"{folder}: holds a {held['kind']!r} index, which a {kind!r} index does"
                 " not replace"
             )
-        if replaces is not None and held and held["generation"] != replaces:
-            raise IndexChanged(
-                f"{folder}: another has saved it since; load it again, or hold"
-                " `storage.writing(folder)` meanwhile"
-            )
-        generation = folder / f"gen-{secrets.token_hex(8)}"
-        try:
-            with storing(generation):
-                generation.mkdir()
-            files = [
-                _write_array(generation, i, name, array)
-                for i, (name, array) in enumerate(sorted(parts.arrays.items()))
-            ]
-            _sync_folder(generation)
-            current = {
-                "generation": generation.name,
-                "kind": kind,
-                "meta": parts.meta,
-                "files": files,
-            }
-            about = {
-                "version": FORMAT_VERSION,
-                "graphret": installed_version("graphret"),
-            }
-            line = json.dumps({**about, **current}, allow_nan=False)
-            content = f"{line}\n{hashlib.sha256(line.encode()).hexdigest()}\n".encode()
-            _write_file(folder / FRESH, lambda out: out.write(content))
-            with storing(folder / CURRENT):
-                os.replace(
-                    folder / FRESH, folder / CURRENT
-                )  # from here on, readers open the new generation
-            _sync_folder(folder)
-        except BaseException:
-            if _held(folder).get("generation") != generation.name:
-                shutil.rmtree(generation, ignore_errors=True)
-            raise
-        for (
-            path
-        ) in folder.iterdir():  # older generations, and what a writer that died left
-            if GENERATION.fullmatch(path.name) and path != generation:
-                shutil.rmtree(path, ignore_errors=True)
+        if replaces is not None and held:
+            _require_generation(folder, held, replaces)
+        return _swapped(folder, kind, parts, [])
+
+
+def save_beside(folder: Folder, name: str, part: Parts, *, replaces: str) -> str:
+    """Write one part of the index in `folder`; its other files stay as they are.
+
+    `load` has it as what ``parts.add(name, part)`` would have added; a part of that
+    name that was there before is replaced. Returns the new generation; the rest, and
+    what is raised, is as for `save`. `IndexChanged` also says that there is no index in
+    the folder.
+    """
+    folder = Path(folder)
+    with writing(folder):
+        held = _held(folder)
+        _require_generation(folder, held, replaces)
+        parts = Parts(meta={k: v for k, v in held["meta"].items() if k != name})
+        parts.add(name, part)
+        stay = [
+            entry for entry in held["files"] if not entry["name"].startswith(f"{name}/")
+        ]
+        return _swapped(folder, held["kind"], parts, stay)
+
+
+def in_force(folder: Folder) -> str | None:
+    """Return the generation in force in a folder, `None` if it holds no index."""
+    return _held(Path(folder)).get("generation")
+
+
+def _require_generation(folder: Path, held: dict[str, Any], expected: str) -> None:
+    if held.get("generation") != expected:
+        raise IndexChanged(
+            f"{folder}: another has saved it since; load it again, or hold"
+            " `storage.writing(folder)` meanwhile"
+        )
+
+
+def _swapped(
+    folder: Path, kind: str, parts: Parts, stay: Sequence[dict[str, Any]]
+) -> str:
+    """Write a generation, put it in force with files that stay, and return its name."""
+    generation = folder / f"gen-{secrets.token_hex(8)}"
+    try:
+        with storing(generation):
+            generation.mkdir()
+        written = [
+            _write_array(generation, i, name, array)
+            for i, (name, array) in enumerate(sorted(parts.arrays.items()))
+        ]
+        _sync_folder(generation)
+        current = {
+            "generation": generation.name,
+            "kind": kind,
+            "meta": parts.meta,
+            "files": [*stay, *written],
+        }
+        about = {
+            "version": FORMAT_VERSION,
+            "graphret": installed_version("graphret"),
+        }
+        line = json.dumps({**about, **current}, allow_nan=False)
+        content = f"{line}\n{hashlib.sha256(line.encode()).hexdigest()}\n".encode()
+        _write_file(folder / FRESH, lambda out: out.write(content))
+        with storing(folder / CURRENT):
+            os.replace(
+                folder / FRESH, folder / CURRENT
+            )  # from here on, readers open the new generation
+        _sync_folder(folder)
+    except BaseException:
+        if in_force(folder) != generation.name:
+            shutil.rmtree(generation, ignore_errors=True)
+        raise
+    named = {generation.name, *(entry["generation"] for entry in stay)}
+    for path in folder.iterdir():  # older generations, and what a dead writer left
+        if GENERATION.fullmatch(path.name) and path.name not in named:
+            shutil.rmtree(path, ignore_errors=True)
     return generation.name
 
 
@@ -215,7 +255,7 @@ def _write_array(
     """Write an array, and return its entry in CURRENT."""
     plain = f"{number:03d}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:80]}.npy"
     written = _write_file(generation / plain, lambda out: np.save(out, array, False))
-    return {"name": name, **written}
+    return {"name": name, "generation": generation.name, **written}
 
 
 def _write_file(path: Path, write: Callable[[Any], object]) -> dict[str, Any]:
@@ -317,7 +357,10 @@ def read_current(folder: Path) -> dict[str, Any]:
         if ours and not all(
             map(
                 _PLACE.fullmatch,
-                [current["generation"], *(e["file"] for e in current["files"])],
+                [
+                    current["generation"],
+                    *(entry[key] for entry in current["files"] for key in _WHERE),
+                ],
             )
         ):
             raise ValueError("it names files elsewhere")
@@ -352,7 +395,7 @@ def _open(folder: Path, current: dict[str, Any], verify: bool) -> Bundle:
         try:
             for entry in sorted(current["files"], key=lambda entry: entry["size"]):
                 unread -= entry["size"]
-                path = folder / current["generation"] / entry["file"]
+                path = folder / entry["generation"] / entry["file"]
                 array = _mapped(path, entry, check=verify or unread >= 0)
                 bundle.arrays[entry["name"]] = array
             return bundle

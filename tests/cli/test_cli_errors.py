@@ -22,6 +22,7 @@ from graphret import SageGraph
 from graphret.cli import query
 from graphret.cli.app import app
 from graphret.errors import IndexLocked
+from graphret.sage import persistence
 from graphret.storage import writing
 from graphret.testing.openai_server import Behaviour, OpenAIServer, status
 
@@ -29,7 +30,10 @@ QUESTION = "Where was the director of Dawn born?"
 COUNTS = {"nodes", "edges", "labels", "relations"}
 
 
-def test_build_add_remove_and_inspect_agree(tmp_path: Path) -> None:
+def test_build_add_compact_remove_and_inspect_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(persistence, "ONE_IN", 1)  # a change of few nodes, too
     corpus, out = write_corpus(tmp_path), tmp_path / "graph"
     built = graphret("build", corpus, "--out", out, "--encoder", "none", "--json").json
     assert built.keys() == {"folder", "encoder", "seconds", "skipped", *COUNTS}
@@ -52,6 +56,11 @@ def test_build_add_remove_and_inspect_agree(tmp_path: Path) -> None:
     assert (
         added["relations"]["MENTIONS"] == built["relations"]["MENTIONS"] + 1
     )  # its text says Ann Ames
+
+    assert len([*out.glob("gen-*")]) == 2  # the change lies beside the graph
+    compact = graphret("compact", "--graph", out, "--json").json
+    assert len([*out.glob("gen-*")]) == 1
+    assert compact == {"folder": str(out), **{key: added[key] for key in COUNTS}}
 
     removed = graphret("remove", "--graph", out, "cy", "--json").json
     assert removed.keys() == {"folder", "removed", *COUNTS}

@@ -55,6 +55,22 @@ def test_a_question_that_names_what_is_linked_is_answered_by_links() -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "is_named"),
+    [
+        ("Which drama is The Lost Mirror?", True),
+        ("Which drama is the lost Mirror?", True),
+        ("Which drama is about the lost mirror?", False),
+        ("which drama is the lost mirror?", True),  # nobody can tell
+    ],
+)
+def test_a_name_written_in_lower_case_may_be_none(
+    question: str, is_named: bool
+) -> None:
+    _, trust = _answer(question)
+    assert (trust > 0) == is_named
+
+
+@pytest.mark.parametrize(
     "question",
     ["How do I restart the worker pool?", "after changing the queue settings"],
 )

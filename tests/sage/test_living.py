@@ -17,6 +17,8 @@ from tests_support import HashingEncoder, edges_of, found_anew
 
 from graphret import Document, SageGraph, SageSettings, Table
 from graphret.corpus import Item
+from graphret.graphs.locations import opened as opened_store
+from graphret.sage import persistence
 from graphret.sage.settings import LinkSettings, SimilaritySettings
 from graphret.types import Edge, Node
 
@@ -262,6 +264,59 @@ def test_after_very_many_changes_of_a_larger_corpus(
     graph = SageGraph.build(held.values(), encoder=encoder)
     for number, state in enumerate(states(graph, held, draw, CHANGES, most)):
         assert edges_of(state) == found_anew(state), f"after change {number}"
+
+
+class Counting(HashingEncoder):
+    """An encoder that counts the documents that it embeds."""
+
+    embedded = 0
+
+    def encode_documents(self, texts: list[str]) -> NDArray[np.float32]:
+        self.embedded += len(texts)
+        return super().encode_documents(texts)
+
+
+@pytest.mark.filterwarnings("ignore:the graph finds little more")
+@pytest.mark.parametrize("seed", range(4))
+def test_what_changed_is_saved_beside_the_graph_and_opened_with_it(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(persistence, "ONE_IN", 1)  # half of a small graph, too
+    draw, encoder = random.Random(seed), Counting() if seed % 2 else None
+    held = items(draw, 30, 40)
+    ids = sorted(held)
+    given = [Edge(ids[0], "CITES", ids[1]), Edge(ids[2], "CITES", ids[3])]
+    graph = SageGraph.build(held.values(), encoder=encoder, edges=given)
+    graph.save(tmp_path)
+    written = {path: path.stat().st_mtime_ns for path in tmp_path.glob("gen-*/*")}
+    for state in states(graph, held, draw, 5, 8):
+        state.save(tmp_path)
+        kept = {path: path.stat().st_mtime_ns for path in written if path.exists()}
+        assert kept == written, "written in whole"
+        assert len([*tmp_path.glob("gen-*")]) == 2
+        before = encoder.embedded if encoder else 0
+        opened = SageGraph.load(tmp_path, encoder=encoder, chunker=graph.chunker)
+        assert (encoder.embedded if encoder else 0) == before
+        bare = SageGraph.load(tmp_path, encoder=None)
+        with opened_store(str(tmp_path)) as store:
+            plain = store.local_graph()
+            stored = [e.to_dict() for e in plain.edges.edges(plain.nodes.ids)]
+        assert edges_of(opened) == edges_of(bare) == stored == edges_of(state)
+        assert [*opened.nodes] == [*bare.nodes] == [*state.nodes]
+        assert opened.thresholds == state.thresholds
+        question = "Who went to New York City and Maryland?"
+        scores = [one.index.scores(question) for one in (opened, state)]
+        np.testing.assert_allclose(*scores, rtol=1e-6)
+        # What goes on from the opened graph goes on from the other.
+        more = items(draw, 2, 8)
+        for one in (opened, SageGraph.load(tmp_path, encoder=encoder)):
+            one.chunker = graph.chunker
+            one.add(more.values())
+            assert edges_of(one) == found_anew(one)
+    graph.save(tmp_path, whole=True)
+    assert len([*tmp_path.glob("gen-*")]) == 1
+    opened = SageGraph.load(tmp_path, encoder=encoder)
+    assert edges_of(opened) == edges_of(graph)
 
 
 @pytest.mark.filterwarnings("ignore:the graph finds little more")

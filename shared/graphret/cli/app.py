@@ -68,6 +68,7 @@ for _command in (
         documents.build,
         documents.add,
         documents.remove,
+        documents.compact,
         graphs.export,
         similar.similar,
         train.tune,

@@ -209,6 +209,13 @@ def remove(
     )
 
 
+def compact(graph: options.Folder, json: options.JsonFlag = False) -> None:
+    """Write a graph and the changes that are saved beside it as one."""
+    with _changed(graph, whole=True) as opened:
+        pass
+    _finish(opened, graph, {}, "written in whole", json)
+
+
 def list_(graph: options.Folder, json: options.JsonFlag = False) -> None:
     """List a graph's documents, tables and records: id, kind, chunk count and name."""
     items: dict[str, dict[str, Any]] = {}
@@ -230,7 +237,7 @@ def list_(graph: options.Folder, json: options.JsonFlag = False) -> None:
 
 
 @contextmanager
-def _changed(where: str, **more: Any) -> Iterator[SageGraph]:
+def _changed(where: str, *, whole: bool = False, **more: Any) -> Iterator[SageGraph]:
     """Yield a graph and save it, under one lock, so that changes never overlap."""
     from graphret import storage
 
@@ -239,7 +246,7 @@ def _changed(where: str, **more: Any) -> Iterator[SageGraph]:
     with storage.writing(folder):
         graph = options.open_graph(where, **more)
         yield graph
-        graph.save(folder)
+        graph.save(folder, whole=whole)
 
 
 def _finish(

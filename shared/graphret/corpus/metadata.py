@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
@@ -325,16 +324,16 @@ class CorpusNames:
             for nodes in (gone, come)
         )
         nodes_by_name = updated_postings(self._nodes_by_name, removed, added)
-        gazetteer, differ = copy(self._gazetteer), list[list[str]]()
+        new, lost = list[list[str]](), list[list[str]]()
         for key in dict.fromkeys(key for key, _ in (*removed, *added)):
             before, after = (
                 {name for _, name in table.get(key, ())[:1]}
                 for table in (self._nodes_by_name, nodes_by_name)
             )
             if before != after:
-                differ.append(key.split())
-                (gazetteer.add if after else gazetteer.discard)(key)
-        return CorpusNames(nodes_by_name, gazetteer), differ
+                (new if after else lost).append(key.split())
+        gazetteer = self._gazetteer.changed(new, lost)
+        return CorpusNames(nodes_by_name, gazetteer), [*new, *lost]
 
     def parts(self) -> Parts:
         """The names as they are saved."""

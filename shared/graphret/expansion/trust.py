@@ -67,9 +67,9 @@ def trust_in_links(gain: float, *, expected: bool) -> LinkTrust:
 def mentions_any(question: str, names: list[str]) -> bool:
     """Tell whether a question says one of the names, in full or without its brackets.
 
-    A name of everyday words alone does not count, nor does a single word in lower case:
-    “pricing” is not the page “Pricing”. In a question all in lower case nobody can
-    tell, so the word counts.
+    A name of everyday words alone does not count, nor does one written in lower case:
+    “prompt caching” need not be the page “Prompt caching”. In a question all in lower
+    case nobody can tell, so the name counts.
     """
     normalized = f" {normalize_name(question)} "
     written = {
@@ -80,6 +80,6 @@ def mentions_any(question: str, names: list[str]) -> bool:
     return any(
         f" {form} " in normalized
         and is_informative(form.split(), STOP_WORDS)
-        and (" " in form or form in written or not has_case)
+        and (not has_case or not written.isdisjoint(form.split()))
         for form in forms
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import NamedTuple
 
+from graphret.linking.layered import Layered
 from graphret.text import words
 
 
@@ -22,11 +24,16 @@ class Gazetteer:
     Names and texts are compared by the words of `graphret.text.words`. Of two names
     with the same words the first is found. At each word of a text only the lengths of
     names with the same first two words are tried.
+
+    Names come and go by `add` and `discard`, or else by `changed`, which makes the next
+    list and shares with it what stays the same.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
-        self._names: dict[str, int] = {}
-        # The lengths of names by their first two words, the longest first.
+        self._added: dict[str, int] = {}
+        self._names = Layered(self._added)
+        # The lengths of names by their first two words, the longest first. These and
+        # the first words stay when a name goes, as they only say where to look.
         self._lengths: dict[str, tuple[int, ...]] = {}
         self._first: set[str] = set()  # words
         self._next = 0
@@ -45,27 +52,40 @@ class Gazetteer:
         position, self._next = self._next, self._next + 1
         if not of_name:
             return None
+        self._look_for(of_name)
+        return self._added.setdefault(" ".join(of_name), position)
+
+    def _look_for(self, of_name: Sequence[str]) -> None:
+        """Try the length of a name where its first words stand."""
         self._first.add(of_name[0])
         head, length = " ".join(of_name[:2]), len(of_name)
         lengths = self._lengths.get(head, ())
         if length > 1 and length not in lengths:
             self._lengths[head] = tuple(sorted((*lengths, length), reverse=True))
-        return self._names.setdefault(" ".join(of_name), position)
+
+    def changed(
+        self, come: Iterable[Sequence[str]], gone: Iterable[Sequence[str]]
+    ) -> Gazetteer:
+        """Return the gazetteer with some names added, and others removed.
+
+        They are given by their words. Neither list can be altered any more.
+        """
+        changes: dict[str, int | None] = {" ".join(name): None for name in gone}
+        after = copy(self)
+        for of_name in come:
+            self._look_for(of_name)
+            if (name := " ".join(of_name)) not in self._names:
+                changes[name], after._next = after._next, after._next + 1
+        after._names = self._names.changed(changes)
+        return after
 
     def discard(self, name: str) -> None:
         """Remove a name, and those equal to it."""
-        self._names.pop(" ".join(words(name)), None)
+        self._added.pop(" ".join(words(name)), None)
 
     def __iter__(self) -> Iterator[str]:
         """Go through the names, each as its words with spaces between."""
         return iter(self._names)
-
-    def __copy__(self) -> Gazetteer:
-        """Return an independent copy."""
-        other = object.__new__(Gazetteer)
-        other._names, other._lengths = self._names.copy(), self._lengths.copy()
-        other._first, other._next = self._first.copy(), self._next
-        return other
 
     def position(self, name: str) -> int | None:
         """Return the position of a name's matches, `None` for an unknown name."""
@@ -88,7 +108,7 @@ class Gazetteer:
         They are ordered by their first word, then the longest first.
         """
         names, lengths, first, matches = (
-            self._names.get,
+            self._names.getter,
             self._lengths.get,
             self._first,
             [],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, Generic, TypeVar, overload
 
 K = TypeVar("K", bound=Hashable)
@@ -52,6 +52,11 @@ class Layered(Generic[K, V]):
             value = self._changes[key]
             return default if value is None else value
         return self._entries.get(key, default)
+
+    @property
+    def getter(self) -> Callable[[K], V | None]:
+        """What does as `get`, for many keys: where nothing has changed a dictionary."""
+        return self.get if self._changes else self._entries.get
 
     def __getitem__(self, key: K) -> V:
         if (value := self.get(key)) is None:

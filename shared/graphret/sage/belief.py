@@ -30,6 +30,7 @@ def beliefs(
     everyday
         The share of each name, ``(names,)``; 0 where it is not known.
     """
-    over = np.log(np.maximum(n_links, _FEW) / _FEW)
-    believed = (1 - _EVERYDAY * everyday) * (1 - _PER_LOG * over)
+    many = np.flatnonzero(n_links > _FEW)
+    believed = 1 - _EVERYDAY * everyday
+    believed[many] *= 1 - _PER_LOG * np.log(n_links[many] / _FEW)
     return np.maximum(0.0, believed).astype(np.float32)

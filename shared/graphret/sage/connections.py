@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graphret.change import Change
 from graphret.corpus.metadata import CorpusNames
 from graphret.edges import EdgeTable
@@ -48,6 +51,8 @@ class Connections:
     names
         Those of the corpus, for metadata that depend on them; `None` where none do, or
         no change asked yet.
+    relinked
+        The nodes from which other edges lead than before the last change.
     """
 
     edges: EdgeTable
@@ -59,6 +64,7 @@ class Connections:
     entities: Entities = field(default_factory=Entities)
     cells: TableCells = field(default_factory=TableCells)
     names: CorpusNames | None = None
+    relinked: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @classmethod
     def of(
@@ -152,9 +158,13 @@ class Connections:
         )
         cells, keyed = self.cells.changed(change, mentions.names.settings)
         placed = structure_links(change, self.facts, facts)
+        edges, sources = relinked(
+            self.edges, change, [alike, placed, named, sharing, keyed]
+        )
         return replace(
             self,
-            edges=relinked(self.edges, change, [alike, placed, named, sharing, keyed]),
+            edges=edges,
+            relinked=sources,
             similarity=similarity,
             mentions=mentions,
             shared=shared,
@@ -172,8 +182,15 @@ class Connections:
         nodes = self.similarity.nodes
         similarity, alike = self.similarity.refitted()
         mentions, named = self.mentions.refitted(nodes, self.facts)
-        edges = relinked(self.edges, Change.reading(nodes, ()), [alike, named])
-        return replace(self, edges=edges, similarity=similarity, mentions=mentions)
+        change = Change.reading(nodes, ())
+        edges, sources = relinked(self.edges, change, [alike, named])
+        return replace(
+            self,
+            edges=edges,
+            relinked=sources,
+            similarity=similarity,
+            mentions=mentions,
+        )
 
     def with_given(self, given: EdgeTable) -> EdgeTable:
         """Return all edges, with a given edge in place of an equal one that follows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 import numpy as np
@@ -76,6 +76,25 @@ class Embeddings:
             )
             others.append(differ)
         return embeddings, np.unique(np.concatenate(others))
+
+    def texts_of(
+        self, positions: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint64], Floats]:
+        """Return the hashes and the vectors of the texts that some nodes have."""
+        rows = [column[positions] for column in self.rows.values()]
+        used = np.unique(np.concatenate([np.zeros(0, np.int32), *rows]))
+        used = used[used >= 0]
+        return self.hashes[used], self.vectors[used]
+
+    def knowing(self, hashes: NDArray[np.uint64], vectors: Floats) -> Embeddings:
+        """Return these embeddings with others at hand, which a change then takes."""
+        new = ~np.isin(hashes, self.hashes)
+        before = self.vectors.reshape(-1, vectors.shape[1])
+        return replace(
+            self,
+            vectors=np.concatenate([before, vectors[new]]),
+            hashes=np.concatenate([self.hashes, hashes[new]]),
+        )
 
     def sides(self, signal: Signal, role: NDArray[np.int8]) -> list[Side]:
         """Return the nodes that a signal compares: two sides, or one that is both."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -16,8 +16,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphret.change import Change
-from graphret.sage.codes import CodeLists, Codes, flags
+from graphret.sage.codes import CodeLists, Codes, padded
 from graphret.sage.neighbors import Neighbors
+from graphret.search.postings import Postings
+from graphret.splice import ranges
 from graphret.storage import Bundle, Parts
 from graphret.text import normalize_name
 from graphret.types import Node
@@ -37,21 +39,33 @@ class Entities:
         What the lists have numbers for: names for comparison, and as they are spelled.
     borne, spelled
         For each node its names, each once, and how it spells them.
+    postings, counts
+        Which nodes bear each name, and how many, ``(names,)``.
     """
 
     names: Codes[str] = field(default_factory=Codes)
     spellings: Codes[str] = field(default_factory=Codes)
     borne: CodeLists = field(default_factory=lambda: CodeLists.of([]))
     spelled: CodeLists = field(default_factory=lambda: CodeLists.of([]))
+    postings: Postings = field(
+        default_factory=lambda: Postings.of(CodeLists.of([]).lists)
+    )
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def changed(self, change: Change) -> Entities:
         """Return the entities after a change, reading the fresh nodes."""
         found = [self._read(node) for node in change.nodes]
         names, spelled = (CodeLists.of(one[i] for one in found) for i in (0, 1))
+        borne, n_names = self.borne.changed(change, names), len(self.names)
+        counts = padded(self.counts, n_names, 0)
+        counts += np.bincount(names.codes, minlength=n_names)
+        counts -= np.bincount(self.borne.at(change.left), minlength=n_names)
         return replace(
             self,
-            borne=self.borne.changed(change, names),
+            borne=borne,
             spelled=self.spelled.changed(change, spelled),
+            postings=self.postings.changed(change.splice) or Postings.of(borne.lists),
+            counts=counts,
         )
 
     def parts(self) -> Parts:
@@ -66,11 +80,15 @@ class Entities:
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> Entities:
         """Open saved entities."""
+        names = Codes.from_texts(bundle.texts("names"))
+        borne = CodeLists.from_bundle(bundle.sub("borne"))
         return cls(
-            names=Codes.from_texts(bundle.texts("names")),
+            names=names,
             spellings=Codes.from_texts(bundle.texts("spellings")),
-            borne=CodeLists.from_bundle(bundle.sub("borne")),
+            borne=borne,
             spelled=CodeLists.from_bundle(bundle.sub("spelled")),
+            postings=Postings.of(borne.lists),
+            counts=np.bincount(borne.codes, minlength=len(names)),
         )
 
     def _read(self, node: Node) -> tuple[list[int], list[int]]:
@@ -84,17 +102,15 @@ class Entities:
                     found[code] = self.spellings.of(name)
         return [*found], [*found.values()]
 
-    @cached_property
-    def counts(self) -> NDArray[np.int64]:
-        """How many nodes bear each name, ``(names,)``."""
-        return np.bincount(self.borne.codes, minlength=len(self.names))
-
-    @cached_property
-    def spelling(self) -> NDArray[np.int32]:
-        """How the first node that bears a name spells it, ``(names,)``."""
-        first = np.full(len(self.names), -1, np.int32)
-        first[self.borne.codes[::-1]] = self.spelled.codes[::-1]  # the last one stays
-        return first
+    def spelling_of(self, names: NDArray[np.int64]) -> list[str]:
+        """Return how the first node that bears each of some names spells it."""
+        owners, which = self.postings.occurrences(names, self.borne.lists)
+        first = np.full(len(names), np.iinfo(np.int64).max)
+        np.minimum.at(first, which, owners)
+        at, starts = ranges(self.borne.starts, first), self.borne.starts
+        name_of_each = np.repeat(names, starts[first + 1] - starts[first])
+        spelled = self.spelled.codes[at[self.borne.codes[at] == name_of_each]]
+        return [self.spellings.values[code] for code in spelled.tolist()]
 
     def shared(self, cap: int) -> NDArray[np.bool_]:
         """Return which names 2 nodes or more bear, and at most `cap`, ``(names,)``."""
@@ -111,19 +127,15 @@ class Entities:
 
         Only names that 2 to `cap` nodes bear count.
         """
-        names = flags(self.borne.at(of), len(self.counts)) & self.shared(cap)
-        ranked = self.rarest_first(np.flatnonzero(names))
-        column = np.full(len(names), -1, np.int64)
-        column[ranked] = np.arange(len(ranked))
-        chosen = np.flatnonzero(names[self.borne.codes])
-        columns, owners = column[self.borne.codes[chosen]], self.borne.owners[chosen]
+        names = np.unique(self.borne.at(of)).astype(np.int64)
+        counts = self.counts[names]
+        ranked = self.rarest_first(names[(counts >= 2) & (counts <= cap)])
+        owners, columns = self.postings.occurrences(ranked, self.borne.lists)
         incidence = sp.csr_array(
-            (np.ones(len(chosen), np.float32), (owners, columns)),
+            (np.ones(len(owners), np.float32), (owners, columns)),
             shape=(len(self.borne.starts) - 1, len(ranked)),
         )
-        spelled = self.spelling[ranked].tolist()
-        names_of = [self.spellings.values[code] for code in spelled]
-        return EntityIncidence(incidence, names_of, self.counts[ranked])
+        return EntityIncidence(incidence, self.spelling_of(ranked), self.counts[ranked])
 
     def whose_names_changed(
         self, before: Entities, change: Change, cap: int
@@ -133,11 +145,12 @@ class Entities:
         A name is touched if a node that left or is fresh bears it.
         """
         touched = [before.borne.at(change.left), self.borne.at(change.fresh)]
-        names = flags(np.concatenate(touched), len(self.counts))
-        shared = self.shared(cap)
-        shared[: len(before.counts)] |= before.shared(cap)
-        chosen = (names & shared)[self.borne.codes]
-        return np.unique(self.borne.owners[chosen])
+        names = np.unique(np.concatenate(touched)).astype(np.int64)
+        is_shared = np.zeros(len(names), np.bool_)
+        for counts in (self.counts, padded(before.counts, len(self.counts), 0)):
+            is_shared |= (counts[names] >= 2) & (counts[names] <= cap)
+        bearers, _ = self.postings.occurrences(names[is_shared], self.borne.lists)
+        return np.unique(bearers)
 
 
 _normalized = lru_cache(1 << 18)(normalize_name)

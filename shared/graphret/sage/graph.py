@@ -80,9 +80,7 @@ class SageGraph:
         # What ``graphret train ranking`` made; saved, and what `retriever` uses.
         self.ranking = ranking
         self._writing = Lock()
-        self._saved: tuple[Path, str] | None = (
-            None  # where the graph lies, and which generation there it is
-        )
+        self._saved: persistence.Saved | None = None
 
     # -- making
 
@@ -428,20 +426,32 @@ class SageGraph:
             if self.settings.alpha is None:
                 index.dense_quality = fitted_dense_quality(index)
             self.state = replace(connected, index=index)
+            if self._saved is not None:
+                self._saved.touched = None
 
     def _change(
         self, fresh: Sequence[Node], gone: Collection[str], edges: Sequence[Edge] = ()
     ) -> None:
         """Put the state in force that has `fresh` and not `gone`; the lock is held."""
         given = to_edges(edges, fresh, self.nodes.ids.tolist() if edges else ())
-        self.state = self.state.changed(fresh, gone, given, self.metadata)
+        self.state, touched = self.state.changed(fresh, gone, given, self.metadata)
+        if self._saved is not None and self._saved.touched is not None:
+            self._saved.touched.add(touched)
 
     # -- on disk
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, *, whole: bool = False) -> None:
         """Write the graph to a folder, in whole or not at all.
 
-        An earlier graph there stays in force until then.
+        An earlier graph there stays in force until then. Where the graph was loaded
+        from there, or saved there, and few of its nodes have changed since, only these
+        are written, beside what is there; whoever loads the graph makes these changes
+        again. Changes from outside wait until it is written.
+
+        Parameters
+        ----------
+        whole
+            Whether to write the whole graph even so, which is then opened faster.
 
         Raises
         ------
@@ -450,18 +460,16 @@ class SageGraph:
             since: load it again. A job that loads, changes and saves while others do so
             too holds ``graphret.storage.writing(folder)`` meanwhile.
         """
-        place = Path(folder).resolve()
-        known = (
-            self._saved[1]
-            if self._saved is not None and self._saved[0] == place
-            else None
-        )
-        self._saved = (
-            place,
-            persistence.save(
-                folder, self.state, self.settings, self.chunker, self.ranking, known
-            ),
-        )
+        with self._writing:
+            self._saved = persistence.save(
+                folder,
+                self.state,
+                self.settings,
+                self.chunker,
+                self.ranking,
+                self._saved,
+                whole,
+            )
 
     @classmethod
     def load(
@@ -494,9 +502,9 @@ class SageGraph:
         InvalidInput
             When the encoder is another one than the graph was built with.
         """
-        state, settings, cut, ranking, generation = persistence.load(
+        state, settings, cut, ranking, saved = persistence.load(
             folder, encoder, chunker, verify
         )
         graph = cls(state, settings, chunker=cut, metadata=metadata, ranking=ranking)
-        graph._saved = Path(folder).resolve(), generation
+        graph._saved = saved
         return graph

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ from graphret.sage.names import reference_names
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
 from graphret.sage.words_said import WordsSaid
-from graphret.splice import Splice
+from graphret.splice import Merge, Splice
 from graphret.storage import Bundle, Parts
 
 # An alias by which more than this share of all sources say a node, and more than this
@@ -55,30 +55,8 @@ _ALIASES = ("text_alias", "inside_alias")
 _TEXTS = ("text", "text_alias")
 _SAID = (*_TEXTS, "inside", "inside_alias")
 
-#: That a unit names a node: both nodes, the row that says it, the kind of the link, by
-#: its place in `KIND_WEIGHTS`, how much of the name is said, the name, and what the
-#: edge tells. Of a name that can be an everyday word, how often the unit uses it as a
-#: word and as a name, whether it may at all, and which text it is; and whether it
-#: makes a link: `DROPPED`, `COMMON` or `LINKS`.
-SAID = np.dtype(
-    [
-        ("owner", np.int32),
-        ("target", np.int32),
-        ("row", np.int32),
-        ("kind", np.int8),
-        ("share", np.float32),
-        ("name", np.int32),
-        ("about", np.int32),
-        ("words", np.int16),
-        ("names", np.int16),
-        ("may_be_word", np.bool_),
-        ("text", np.uint64),
-        ("standing", np.int8),
-    ]
-)
 #: Of what is said: no mention of another source, one of what too many mention, a link.
 DROPPED, COMMON, LINKS = 0, 1, 2
-Said: TypeAlias = NDArray[np.void]
 
 
 def name_links(
@@ -101,6 +79,88 @@ def name_links(
 
 
 @dataclass(frozen=True, eq=False)
+class Said:
+    """That a unit names a node, in columns, ``(s,)`` each.
+
+    Parameters
+    ----------
+    owner, target, row
+        Both nodes, and the row that says it.
+    kind, share, name, about
+        The kind of the link, by its place in `KIND_WEIGHTS`, how much of the name is
+        said, the name, and what the edge tells.
+    words, names, may_be_word, text
+        Of a name that can be an everyday word, how often the unit uses it as a word and
+        as a name, whether it may at all, and which text it is.
+    standing
+        Whether it makes a link: `DROPPED`, `COMMON` or `LINKS`.
+    """
+
+    owner: NDArray[np.int32]
+    target: NDArray[np.int32]
+    row: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    share: NDArray[np.float32]
+    name: NDArray[np.int32]
+    about: NDArray[np.int32]
+    words: NDArray[np.int16]
+    names: NDArray[np.int16]
+    may_be_word: NDArray[np.bool_]
+    text: NDArray[np.uint64]
+    standing: NDArray[np.int8]
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[Any, ...]]) -> Said:
+        """Put rows in columns."""
+        columns = zip(*rows, strict=True) if rows else ((),) * len(_SAID_TYPES)
+        return cls(
+            *(
+                np.asarray(column, kind)
+                for column, kind in zip(columns, _SAID_TYPES.values(), strict=True)
+            )
+        )
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def at(self, chosen: NDArray[Any]) -> Said:
+        """Return some of the rows."""
+        return Said(*(getattr(self, name)[chosen] for name in _SAID_TYPES))
+
+    def spliced(self, splice: Splice, others: Said) -> Said:
+        """Return these rows and others in the order of a splice."""
+        return Said(
+            *(
+                splice.of(getattr(self, name), getattr(others, name))
+                for name in _SAID_TYPES
+            )
+        )
+
+    def joined(self, others: Said) -> Said:
+        """Return these rows, and others behind them."""
+        none = np.zeros(0, np.int64)
+        return self.spliced(
+            Merge(len(self), none, np.full(len(others), len(self))), others
+        )
+
+
+_SAID_TYPES: dict[str, Any] = {
+    "owner": np.int32,
+    "target": np.int32,
+    "row": np.int32,
+    "kind": np.int8,
+    "share": np.float32,
+    "name": np.int32,
+    "about": np.int32,
+    "words": np.int16,
+    "names": np.int16,
+    "may_be_word": np.bool_,
+    "text": np.uint64,
+    "standing": np.int8,
+}
+
+
+@dataclass(frozen=True, eq=False)
 class Mentions:
     """Which rows and texts name which nodes, and which of that makes links.
 
@@ -117,7 +177,7 @@ class Mentions:
     """
 
     names: NodeNames
-    said: Said = field(default_factory=lambda: np.zeros(0, SAID))
+    said: Said = field(default_factory=lambda: Said.of([]))
     spelled: Codes[str] = field(default_factory=Codes)
     about: Codes[str] = field(default_factory=Codes)
     everyday: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
@@ -145,17 +205,18 @@ class Mentions:
         if not again.all():
             again[words.saying(renamed.phrases)] = True
             again[_completing(renamed, names, words, facts)] = True
-        before = self.said
-        ends = {end: change.places[before[end]] for end in ("owner", "target")}
+        places = change.places.astype(np.int32)
+        before = replace(
+            self.said,
+            owner=places[self.said.owner],
+            target=places[self.said.target],
+        )
         # what names a node that is gone is read again, as the name changed
-        stays = (ends["owner"] >= 0) & ~again[ends["owner"]]
+        void = np.flatnonzero((before.owner < 0) | again[before.owner])
         made = self._read(change.after, np.flatnonzero(again), names, executor)
-        n_stay, lengths = np.count_nonzero(stays), (len(before), len(made))
-        order = np.append(np.flatnonzero(stays), len(before) + np.arange(len(made)))
-        said, gone = Splice(lengths, order).of(before, made), before[~stays]
-        for end, now in ends.items():
-            said[end][:n_stay], gone[end] = now[stays], now[~stays]
-        differing = np.concatenate([gone, made])
+        behind = np.full(len(made), len(before))
+        said = before.spliced(Merge(len(before), void, behind), made)
+        differing = before.at(void).joined(made)
         after = replace(self, names=names)
         return after._relinked(said, differing, change.fresh, facts)
 
@@ -164,10 +225,10 @@ class Mentions:
 
         The names that a cell and what stands around it make up depend on this rarity.
         """
-        names, of_tables = self.names.fitted(), facts.is_table[self.said["owner"]]
+        names, of_tables = self.names.fitted(), facts.is_table[self.said.owner]
         made = self._read(nodes, np.flatnonzero(facts.is_table), names, LOCAL)
-        said = np.concatenate([self.said[~of_tables], made])
-        differing = np.concatenate([self.said[of_tables], made])
+        said = self.said.at(~of_tables).joined(made)
+        differing = self.said.at(of_tables).joined(made)
         after = replace(self, names=names)
         return after._relinked(said, differing, np.zeros(0, np.int64), facts)
 
@@ -183,28 +244,34 @@ class Mentions:
         """
         n_names, n_nodes = len(self.spelled), len(facts.file)
         everyday = padded(self.everyday, n_names, 0.0)
-        of_names = flags(differing["name"], n_names)
-        new = _everyday(said[of_names[said["name"]]], n_names)
+        of_names = flags(differing.name, n_names)
+        new = _everyday(said.at(np.flatnonzero(of_names[said.name])), n_names)
         new = np.where(of_names, new, everyday)
-        targets = flags(differing["target"][differing["target"] >= 0], n_nodes)
+        targets = flags(differing.target[differing.target >= 0], n_nodes)
         targets[fresh] = True
-        targets[said["target"][(new != everyday)[said["name"]]]] = True
-        at = np.flatnonzero(targets[said["target"]])
-        said["standing"][at] = _standing(said[at], new, facts)
-        links = _without_common(said, len(facts.heads))
-        targets[said["target"][links != (said["standing"] == LINKS)]] = True
-        said["standing"][said["standing"] != DROPPED] = COMMON
-        said["standing"][links] = LINKS
-        believed = beliefs(np.bincount(said["name"][links], minlength=n_names), new)
+        targets[said.target[(new != everyday)[said.name]]] = True
+        at = np.flatnonzero(targets[said.target])
+        standing = said.standing.copy()
+        standing[at] = _standing(said.at(at), new, facts)
+        counts = standing != DROPPED
+        links = counts & ~_are_common(said, counts, len(facts.heads))
+        targets[said.target[links != (standing == LINKS)]] = True
+        standing[counts], standing[links] = COMMON, LINKS
+        believed = beliefs(np.bincount(said.name[links], minlength=n_names), new)
         is_other = believed != padded(self.believed, n_names, 0.0)
-        targets[said["target"][links & is_other[said["name"]]]] = True
+        targets[said.target[links & is_other[said.name]]] = True
         of_kind = self._weight_of_kind()
-        strongest = float(of_kind[said["kind"][links]].max(initial=0))
+        strongest = float(of_kind[said.kind[links]].max(initial=0))
         targets |= strongest != self.strongest
         after = replace(
-            self, said=said, everyday=new, believed=believed, strongest=strongest
+            self,
+            said=replace(said, standing=standing),
+            everyday=new,
+            believed=believed,
+            strongest=strongest,
         )
-        edges = after._edges(said[links & targets[said["target"]]], n_nodes)
+        chosen = np.flatnonzero(links & targets[said.target])
+        edges = after._edges(said.at(chosen), n_nodes)
         return after, Relinked((MENTIONS,), targets, edges, ("target",))
 
     def _read(
@@ -224,10 +291,10 @@ class Mentions:
             for unit, by_target in zip(units, found, strict=True)
             for id_, mention in by_target.items()
         ]
-        return np.asarray(rows, dtype=SAID)
+        return Said.of(rows)
 
     def _told(self, unit: TextUnit, mention: Mention) -> tuple[Any, ...]:
-        """Return a mention without its ends, in the order of `SAID`."""
+        """Return a mention without its ends, in the order of `Said`."""
         about = {"kind": mention.kind, "name": mention.name}
         if mention.column < len(unit.header):
             about["column"] = unit.header[mention.column]
@@ -244,7 +311,7 @@ class Mentions:
         """The mentions as they are saved."""
         parts = Parts(
             {
-                "said": self.said,
+                **{f"said.{name}": getattr(self.said, name) for name in _SAID_TYPES},
                 "everyday": self.everyday,
                 "believed": self.believed,
             },
@@ -260,7 +327,7 @@ class Mentions:
         """Open saved mentions."""
         return cls(
             names=NodeNames.from_bundle(bundle.sub("names"), settings),
-            said=bundle.arrays["said"],
+            said=Said(*(bundle.arrays[f"said.{name}"] for name in _SAID_TYPES)),
             spelled=Codes.from_texts(bundle.texts("spelled")),
             about=Codes.from_texts(bundle.texts("about")),
             everyday=bundle.arrays["everyday"],
@@ -275,19 +342,19 @@ class Mentions:
 
     def _edges(self, links: Said, n_nodes: int) -> EdgeTable:
         """Return the edges that some mentions make."""
-        strength = self._weight_of_kind()[links["kind"]]
+        strength = self._weight_of_kind()[links.kind]
         # a corpus of text alone loses nothing
-        weight = strength * links["share"] / np.float32(self.strongest or 1)
-        weight *= self.believed[links["name"]]
+        weight = strength * links.share / np.float32(self.strongest or 1)
+        weight *= self.believed[links.name]
         return EdgeTable.build(
             n_nodes,
-            source=links["owner"],
-            target=links["target"],
+            source=links.owner,
+            target=links.target,
             relation=np.zeros(len(links), dtype=np.int16),
             relations=[MENTIONS],
             weight=weight,
-            source_row=links["row"],
-            properties=Records(self.about.texts().take(links["about"])),
+            source_row=links.row,
+            properties=Records(self.about.texts().take(links.about.astype(np.int64))),
         )
 
 
@@ -343,7 +410,8 @@ _can_be_everyday = lru_cache(1 << 16)(can_be_everyday)
 
 
 def _of_kinds(said: Said, *kinds: str) -> NDArray[np.bool_]:
-    return np.isin(said["kind"], [_KINDS.index(kind) for kind in kinds])
+    are_kinds: NDArray[np.bool_] = np.isin(_KINDS, kinds)
+    return are_kinds[said.kind]
 
 
 def _everyday(said: Said, n_names: int) -> NDArray[np.float64]:
@@ -351,16 +419,16 @@ def _everyday(said: Said, n_names: int) -> NDArray[np.float64]:
 
     It is 0 where no text uses the name as a word.
     """
-    texts = said[_of_kinds(said, *_TEXTS)]
-    texts = texts[flags(texts["name"][texts["may_be_word"]], n_names)[texts["name"]]]
-    order = np.lexsort((texts["text"], texts["name"]))
-    texts = texts[order]  # each text once
-    texts = texts[
-        (np.diff(texts["name"], prepend=-1) != 0)
-        | (np.diff(texts["text"], prepend=np.uint64(0)) != 0)
-    ]
+    texts = said.at(_of_kinds(said, *_TEXTS))
+    texts = texts.at(flags(texts.name[texts.may_be_word], n_names)[texts.name])
+    order = np.lexsort((texts.text, texts.name))
+    texts = texts.at(order)  # each text once
+    texts = texts.at(
+        (np.diff(texts.name, prepend=-1) != 0)
+        | (np.diff(texts.text, prepend=np.uint64(0)) != 0)
+    )
     words, names = (
-        np.bincount(texts["name"], texts[use], n_names) for use in ("words", "names")
+        np.bincount(texts.name, use, n_names) for use in (texts.words, texts.names)
     )
     shares = np.zeros(n_names)
     np.divide(words, words + names, out=shares, where=words > 0)
@@ -376,8 +444,8 @@ def _standing(
     """
     standing = np.full(len(said), DROPPED, np.int8)
     at = np.flatnonzero(_are_names(said, everyday))
-    at = at[_are_of_others(said[at], facts)]
-    standing[at[_first_of_sources(said[at], facts)]] = LINKS
+    at = at[_are_of_others(said.at(at), facts)]
+    standing[at[_first_of_sources(said.at(at), facts)]] = LINKS
     return standing
 
 
@@ -387,24 +455,24 @@ def _are_names(said: Said, everyday: NDArray[np.float64]) -> NDArray[np.bool_]:
     An everyday word is a name that the texts of the corpus say more often as a word
     among others. A cell may begin with its capital.
     """
-    is_word = (everyday[said["name"]] > _MOSTLY) & _of_kinds(said, *_SAID)
-    tells = (said["words"] > 0) | _of_kinds(said, *_TEXTS)
-    return np.asarray(~(is_word & (said["names"] == 0) & tells), np.bool_)
+    is_word = (everyday[said.name] > _MOSTLY) & _of_kinds(said, *_SAID)
+    tells = (said.words > 0) | _of_kinds(said, *_TEXTS)
+    return np.asarray(~(is_word & (said.names == 0) & tells), np.bool_)
 
 
 def _are_of_others(said: Said, facts: NodeFacts) -> NDArray[np.bool_]:
     """Return which mentions are of another source with another title, ``(s,)``."""
-    owner, target = said["owner"], said["target"]
+    owner, target = said.owner, said.target
     title, file = facts.title, facts.file
     same_title = (title[target] > 0) & (title[owner] == title[target])
-    same_file = (said["row"] == NO_ROW) & (file[owner] == file[target])
+    same_file = (said.row == NO_ROW) & (file[owner] == file[target])
     return np.asarray(~same_title & (owner != target) & ~same_file, np.bool_)
 
 
 def _first_of_sources(said: Said, facts: NodeFacts) -> NDArray[np.bool_]:
     """Return which mentions are by a row, or the first by a file's text, ``(s,)``."""
-    by_text = np.flatnonzero(said["row"] == NO_ROW)
-    owner, target = said["owner"][by_text], said["target"][by_text]
+    by_text = np.flatnonzero(said.row == NO_ROW)
+    owner, target = said.owner[by_text], said.target[by_text]
     alias = _of_kinds(said, *_ALIASES)[by_text]
     keys = alias, target, facts.file[owner]
     order = np.lexsort((owner, facts.number[owner], *keys))
@@ -414,19 +482,20 @@ def _first_of_sources(said: Said, facts: NodeFacts) -> NDArray[np.bool_]:
     return first
 
 
-def _without_common(said: Said, n_sources: int) -> NDArray[np.bool_]:
-    """Return which mentions make links, ``(s,)``.
+def _are_common(
+    said: Said, counts: NDArray[np.bool_], n_sources: int
+) -> NDArray[np.bool_]:
+    """Return which mentions are of what too many sources name, ``(s,)``.
 
-    They are those that count, except mentions of what too many sources name.
+    Those sources are numbered whose mention `counts`.
     """
-    counts, target = said["standing"] != DROPPED, said["target"]
-    n_targets = int(target.max(initial=-1)) + 1
+    n_targets = int(said.target.max(initial=-1)) + 1
     by_alias, by_title = (
-        np.bincount(target[counts & _of_kinds(said, kind)], minlength=n_targets)
+        np.bincount(said.target[counts & _of_kinds(said, kind)], minlength=n_targets)
         for kind in ("text_alias", "text")
     )
     common_alias = by_alias > max(_COMMON_LEAST, _COMMON_SHARE * n_sources)
     common_title = by_title > max(_COMMON_LEAST, _HUB_SHARE * n_sources)
-    common = _of_kinds(said, *_ALIASES) & common_alias[target]
-    common |= _of_kinds(said, "text", "inside") & common_title[target]
-    return np.asarray(counts & ~common, np.bool_)
+    common = _of_kinds(said, *_ALIASES) & common_alias[said.target]
+    common |= _of_kinds(said, "text", "inside") & common_title[said.target]
+    return np.asarray(common, np.bool_)

@@ -6,7 +6,6 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -268,15 +267,12 @@ class NodeNames:
 
     def _spoken(self, phrases: Iterable[Words]) -> Gazetteer:
         """Return the gazetteer after some names changed."""
-        gazetteer = copy(self.gazetteer)
+        come, gone = list[Words](), list[Words]()
         for words in phrases:
             full, alias, spelled = self._borne(words)
             said = is_informative(words, NAME_STOP_WORDS) or is_capitals(spelled)
-            if said and (full or alias):
-                gazetteer.add_words(words)
-            else:
-                gazetteer.discard(" ".join(words))
-        return gazetteer
+            (come if said and (full or alias) else gone).append(words)
+        return self.gazetteer.changed(come, gone)
 
     def _borne(self, words: Words) -> tuple[Sequence[str], Sequence[str], str]:
         """Return who bears a name in full, who as an alias, and how it is spelled.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,12 @@ from graphret.executors import LOCAL, Executor
 from graphret.sage.codes import flags
 from graphret.search.nearest import nearest_rows
 from graphret.search.vectors import Floats
-from graphret.splice import ranges
+from graphret.splice import Merge, ranges, spans
 
 #: The columns of `Neighbors`.
 COLUMNS = ("own", "other", "similarity")
+
+_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,34 @@ class Neighbors:
         np.minimum.at(least, self.own, self.similarity)
         least[np.bincount(self.own, minlength=n_nodes) < m] = -1.0
         return others.at(others.similarity >= least[others.own])
+
+    def rows_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return where the neighbours of some nodes are, ascending as these are."""
+        wanted = nodes.astype(self.own.dtype)
+        first, last = (np.searchsorted(self.own, wanted, side) for side in _SIDES)
+        return spans(first, last - first)
+
+    def replaced(
+        self, change: Change, again: NDArray[np.int64], found: Neighbors
+    ) -> Neighbors:
+        """Return the neighbours after a change, with those of some nodes as found.
+
+        No other node has a neighbour that is gone.
+        """
+        stay = np.flatnonzero(change.moved >= 0)
+        came_from = change.came_from[again]
+        gone = np.union1d(came_from[came_from >= 0], change.left)
+        # the node that stays and follows each, as it was numbered
+        following = np.append(stay, len(change.before))[
+            np.searchsorted(change.moved[stay], found.own)
+        ]
+        at = np.searchsorted(self.own, following.astype(self.own.dtype))
+        merge = Merge(len(self.own), self.rows_of(gone), at)
+        return Neighbors(
+            merge.of(change.moved[self.own], found.own),
+            merge.of(change.moved[self.other], found.other),
+            merge.of(self.similarity, found.similarity),
+        )
 
     def at(self, chosen: NDArray[Any]) -> Neighbors:
         """Return some of the pairs."""

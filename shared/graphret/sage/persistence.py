@@ -1,8 +1,11 @@
-"""A `SageGraph` in a folder: one bundle, written in whole or not at all."""
+"""A `SageGraph` in a folder: one bundle, and beside it what has changed since.
+
+Each is written in whole or not at all.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +13,41 @@ from graphret import storage
 from graphret.corpus.chunkers import Chunker, chunker_name, named_chunker
 from graphret.edges import EdgeTable
 from graphret.ranker import LearnedRanking
+from graphret.sage.changes import changes_since, with_changes
 from graphret.sage.connections import SavedConnections
 from graphret.sage.settings import LinkSettings, SageSettings, SimilaritySettings
-from graphret.sage.state import SageState
+from graphret.sage.state import SageState, Touched
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
 from graphret.search.hybrid import HybridIndex
+from graphret.storage import Parts
 from graphret.stores.memory import graph_from_bundle, graph_parts
 
 KIND = "sage"
+
+
+#: Changes are saved beside the graph as long as they touch no more than one node in so
+#: many: each save writes them all, and whoever opens the graph puts them in place.
+ONE_IN = 64
+_CHANGES = "changes"  # the name of what is beside
+
+
+@dataclass
+class Saved:
+    """Where a graph lies, and what has changed since it was written there in whole.
+
+    Parameters
+    ----------
+    folder, generation
+        The place, and what was in force there when the graph was opened or saved.
+    touched
+        What has changed since; `None` if that does not tell all that is different.
+    """
+
+    folder: Path
+    generation: str
+    touched: Touched | None
 
 
 def save(
@@ -28,12 +56,38 @@ def save(
     settings: SageSettings,
     chunker: Chunker | None,
     ranking: LearnedRanking | None,
-    replaces: str | None,
-) -> str:
-    """Write a graph's state, with what later changes need, and return its generation.
+    saved: Saved | None,
+    whole: bool,
+) -> Saved:
+    """Write a graph's state, or what changed of it since it was `saved`.
 
     See `SageGraph.save`.
     """
+    place = Path(folder).resolve()
+    known = saved if saved is not None and saved.folder == place else None
+    touched = known.touched if known is not None else None
+    if (
+        known is not None
+        and touched is not None
+        and 0 < len(touched.nodes) * ONE_IN <= len(state.graph.nodes)
+        and storage.in_force(folder) is not None
+        and not whole
+    ):
+        parts = changes_since(state, touched)
+        _add_chosen(parts, chunker, ranking)
+        generation = storage.save_beside(
+            folder, _CHANGES, parts, replaces=known.generation
+        )
+        return Saved(place, generation, touched)
+    parts = _whole(state, settings)
+    _add_chosen(parts, chunker, ranking)
+    replaces = known.generation if known is not None else None
+    generation = storage.save(folder, parts, kind=KIND, replaces=replaces)
+    return Saved(place, generation, Touched())
+
+
+def _whole(state: SageState, settings: SageSettings) -> Parts:
+    """Return all of a state, with what later changes need."""
     parts = graph_parts(state.graph)
     parts.add("lexical", state.index.lexical.parts())
     if state.index.dense:
@@ -49,15 +103,21 @@ def save(
         "links": asdict(settings.links),
     }
     parts.meta["thresholds"] = state.thresholds
+    return parts
+
+
+def _add_chosen(
+    parts: Parts, chunker: Chunker | None, ranking: LearnedRanking | None
+) -> None:
+    """Add what a graph's owner may choose anew at any time."""
     if ranking is not None:
         parts.add("ranking", ranking.parts())
     parts.meta["chunker"] = chunker_name(chunker)
-    return storage.save(folder, parts, kind=KIND, replaces=replaces)
 
 
 def load(
     folder: str | Path, encoder: Any, chunker: Chunker | str | None, verify: bool
-) -> tuple[SageState, SageSettings, Chunker | None, LearnedRanking | None, str]:
+) -> tuple[SageState, SageSettings, Chunker | None, LearnedRanking | None, Saved]:
     """Open what `save` wrote, by memory map; see `SageGraph.load`."""
     bundle = storage.load(folder, kind=KIND, verify=verify)
     graph = graph_from_bundle(bundle)
@@ -74,33 +134,40 @@ def load(
     )
     made_by = bundle.meta.get("dense", {}).get("encoder")
     model = as_encoder(made_by if encoder == "saved" else encoder)
-    dense = connect = None
-    if (
-        model is not None or made_by is None
-    ):  # without its encoder the graph can be read and not changed
-        own = bundle.sub("connections")
-        connect = SavedConnections(own, graph, settings.similarity, settings.links)
-        if "dense" in bundle.meta:
-            dense = DenseIndex.from_bundle(
-                bundle.sub("dense"), graph.nodes, model, lexical.text
-            )
-    explicit = EdgeTable.from_bundle(bundle.sub("explicit"))
-    if chunker == "saved":
-        chunker = bundle.meta["chunker"] if connect else None
-    cut = named_chunker(chunker, model) if isinstance(chunker, str) else chunker
-    index = HybridIndex(
-        lexical, dense, alpha=meta["alpha"], dense_quality=meta["dense_quality"]
+    # Without its encoder the graph can be read and not changed.
+    can_change = model is not None or made_by is None
+    dense = None
+    if "dense" in bundle.meta:
+        dense = DenseIndex.from_bundle(
+            bundle.sub("dense"),
+            graph.nodes,
+            model,
+            lexical.text,
+        )
+    state = SageState(
+        graph,
+        HybridIndex(
+            lexical, dense, alpha=meta["alpha"], dense_quality=meta["dense_quality"]
+        ),
+        EdgeTable.from_bundle(bundle.sub("explicit")),
+        bundle.meta["thresholds"],
+        SavedConnections(
+            bundle.sub("connections"), graph, settings.similarity, settings.links
+        ),
     )
-    thresholds = bundle.meta["thresholds"] if connect else {}
+    chosen, touched = bundle, Touched()
+    if _CHANGES in bundle.meta:
+        chosen = bundle.sub(_CHANGES)
+        state, touched = with_changes(state, chosen)
+    if not can_change:
+        state = state.without_encoder()
+    if chunker == "saved":
+        chunker = chosen.meta["chunker"] if can_change else None
+    cut = named_chunker(chunker, model) if isinstance(chunker, str) else chunker
     ranking = (
-        LearnedRanking.from_bundle(bundle.sub("ranking"))
-        if "ranking" in bundle.meta
+        LearnedRanking.from_bundle(chosen.sub("ranking"))
+        if "ranking" in chosen.meta
         else None
     )
-    return (
-        SageState(graph, index, explicit, thresholds, connect),
-        settings,
-        cut,
-        ranking,
-        bundle.about["generation"],
-    )
+    saved = Saved(Path(folder).resolve(), bundle.about["generation"], touched)
+    return state, settings, cut, ranking, saved

@@ -33,19 +33,29 @@ class Relinked:
     edges: EdgeTable
     ends: Sequence[str] = ("source",)
 
-    def are_void(self, edges: EdgeTable) -> NDArray[np.bool_]:
-        """Return which edges of a table these take the place of, ``(m,)``."""
-        at_node = np.any([self.nodes[getattr(edges, end)] for end in self.ends], axis=0)
+    def void(self, edges: EdgeTable) -> NDArray[np.int64]:
+        """Return the edges of a table that these take the place of, by position."""
+        at_node = self.nodes[getattr(edges, self.ends[0])]
+        for end in self.ends[1:]:
+            at_node |= self.nodes[getattr(edges, end)]
+        at = np.flatnonzero(at_node)
         of_relation = edges.relation_mask(self.relations)
-        if of_relation is not None and len(edges):
-            at_node &= of_relation[edges.relation]
-        return np.asarray(at_node, dtype=np.bool_)
+        if of_relation is None or not len(edges):
+            return at
+        return at[of_relation[edges.relation[at]]]
 
 
-def relinked(edges: EdgeTable, change: Change, found: Sequence[Relinked]) -> EdgeTable:
-    """Return the edges after a change, given what it makes anew."""
+def relinked(
+    edges: EdgeTable, change: Change, found: Sequence[Relinked]
+) -> tuple[EdgeTable, NDArray[np.int64]]:
+    """Return the edges after a change, given what it makes anew.
+
+    With them come the nodes whose edges are others than before, by where edges leave.
+    """
     n_nodes = len(change.after)
     moved = edges.moved(n_nodes, change.places)
-    voids = [part.are_void(moved) for part in found if part.nodes.any()]
-    void = np.any([np.zeros(len(moved), np.bool_), *voids], axis=0)
-    return moved.merged(joined(n_nodes, [part.edges for part in found]), void)
+    voids = [part.void(moved) for part in found if part.nodes.any()]
+    void = np.concatenate([np.zeros(0, np.int64), *voids])
+    fresh = joined(n_nodes, [part.edges for part in found])
+    sources = np.union1d(moved.source[void], fresh.source).astype(np.int64)
+    return moved.merged(fresh, void), sources

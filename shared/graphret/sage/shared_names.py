@@ -321,9 +321,11 @@ class SharedNames:
         sayers = row_starts(entities.borne.codes[at], n)
         said = np.unique(owners[at])
         texts = dict(zip(said.tolist(), nodes.texts.take(said), strict=True))
-        for one in np.flatnonzero(chosen).tolist():
+        names = np.flatnonzero(chosen)
+        spelling = dict(zip(names.tolist(), entities.spelling_of(names), strict=True))
+        for one in names.tolist():
             key = entities.names.values[one]
-            spelled = entities.spellings.values[entities.spelling[one]]
+            spelled = spelling[one]
             is_word = bool(sharers.is_word[one])
             if is_word and all(word.isdigit() for word in key.split()[1:]):
                 continue  # “Definition”, “Section 3”
@@ -370,8 +372,8 @@ class SharedNames:
         text = weights.get("text", 1.0)
         share = text / max(weights.values(), default=1.0) if any_table else 1.0
         names, name_of_link = np.unique(links["name"], return_inverse=True)
-        spelled = entities.spelling[names].tolist()
-        about = [to_json({"name": entities.spellings.values[i]}) for i in spelled]
+        spelled = entities.spelling_of(names.astype(np.int64))
+        about = [to_json({"name": name}) for name in spelled]
         return EdgeTable.build(
             len(facts.file),
             links["low"],

@@ -20,7 +20,7 @@ from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
 from graphret.sage.codes import flags
 from graphret.sage.embeddings import Embeddings
-from graphret.sage.entities import Entities, overlapping
+from graphret.sage.entities import Entities, EntityIncidence, overlapping
 from graphret.sage.facts import NodeFacts
 from graphret.sage.neighbors import COLUMNS, Neighbors, pair_numbers
 from graphret.sage.relinked import Relinked
@@ -205,43 +205,36 @@ class SimilarityIndex:
             embeddings=embeddings,
             fitted=self.fitted or Fitted(n_nodes, {}),
         )
-        after = replace(after, sharing=after._shared(self.sharing, change.moved, again))
-        return after._connected(again)
+        named = entities.bearers(cap, again)
+        sharing = self.sharing.replaced(change, again, after._shared(again, named))
+        return replace(after, sharing=sharing)._connected(again, named)
 
     def refitted(self) -> tuple[SimilarityIndex, Relinked]:
         """Return the index with thresholds fitted to its nodes, and its edges."""
         every = np.arange(len(self.nodes))
         fresh = replace(self, fitted=Fitted(len(self.nodes), {}))
-        shared = fresh._shared(Neighbors.joined([]), np.zeros(0, np.int32), every)
-        return replace(fresh, sharing=shared)._connected(every)
+        named = self.entities.bearers(self.settings.entity_cap, every)
+        shared = fresh._shared(every, named)
+        return replace(fresh, sharing=shared)._connected(every, named)
 
-    def _shared(
-        self,
-        before: Neighbors,
-        moved: NDArray[np.int32],
-        again: NDArray[np.int64],
-    ) -> Neighbors:
-        """Return with whom nodes share entities, looking it up for some again."""
-        own = moved[before.own]
-        goes = np.append(flags(again, len(self.nodes)), True)  # -1 too
-        stay = np.flatnonzero(~goes[own])
-        other = moved[before.other[stay]]
-        kept = Neighbors(own[stay], other, before.similarity[stay])
-        found = overlapping(
-            self.entities.bearers(self.settings.entity_cap, again),
+    def _shared(self, again: NDArray[np.int64], named: EntityIncidence) -> Neighbors:
+        """Return with whom some nodes share entities, given who bears theirs."""
+        return overlapping(
+            named,
             self.role,
             self.source,
             self.settings.neighbors,
             again,
             self._fitted.n_nodes,
         )
-        both = Neighbors.joined([kept, found])
-        return both.at(np.argsort(both.own, kind="stable"))
 
-    def _connected(self, again: NDArray[np.int64]) -> tuple[SimilarityIndex, Relinked]:
+    def _connected(
+        self, again: NDArray[np.int64], named: EntityIncidence
+    ) -> tuple[SimilarityIndex, Relinked]:
         """Return the index with missing thresholds fitted, and the edges of some nodes.
 
-        A threshold is missing where nothing was known of any pair.
+        A threshold is missing where nothing was known of any pair. `named` says who
+        bears the entities of these nodes.
         """
         candidates = self._candidates(again)
         known = self._fitted
@@ -253,7 +246,9 @@ class SimilarityIndex:
             lambda table: _cells_of(self.nodes.properties[table])
         )
         n_nodes = len(self.nodes)
-        edges = joined(n_nodes, [after._edges(group, cells) for group in candidates])
+        edges = joined(
+            n_nodes, [after._edges(group, named, cells) for group in candidates]
+        )
         relations, ends = (IS_SIMILAR, SHARES_ENTITY), ("source", "target")
         return after, Relinked(relations, flags(again, n_nodes), edges, ends)
 
@@ -286,8 +281,7 @@ class SimilarityIndex:
         For `SHARES_ENTITY` they are those that share entities; for `IS_SIMILAR` these
         and the nearest neighbours by each signal of the kind.
         """
-        asked = flags(again, len(self.nodes))
-        pairs, at = self._pairs(self.sharing, asked)
+        pairs, at = self._pairs(self.sharing, again)
         keys, first = np.unique(pairs, return_index=True)
         rarity = self.sharing.similarity[at[first]]
         low, high = np.divmod(keys, max(len(self.nodes), 1))
@@ -306,21 +300,22 @@ class SimilarityIndex:
                     )
                 )
             if any(signal.kind == kind for signal in SIGNALS):
-                found.append(self._similar(kind, keys[of_kind], asked))
+                found.append(self._similar(kind, keys[of_kind], again))
         return [group for group in found if len(group.low)]
 
     def _pairs(
-        self, near: Neighbors, asked: NDArray[np.bool_]
+        self, near: Neighbors, asked: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return a number for each pair of neighbours asked for, and where it is.
 
         A pair is asked for if one of its nodes is.
         """
-        at = np.flatnonzero(asked[near.own] | asked[near.other])
+        proposed = np.flatnonzero(flags(asked, len(self.nodes))[near.other])
+        at = np.union1d(near.rows_of(asked), proposed)
         return pair_numbers(near.own[at], near.other[at], len(self.nodes)), at
 
     def _similar(
-        self, kind: str, shared: NDArray[np.int64], asked: NDArray[np.bool_]
+        self, kind: str, shared: NDArray[np.int64], asked: NDArray[np.int64]
     ) -> CandidatePairs:
         """Return the candidates of a kind among the pairs of nodes that are asked for.
 
@@ -358,7 +353,12 @@ class SimilarityIndex:
         )
         return out
 
-    def _edges(self, group: CandidatePairs, cells: Callable[[int], Cells]) -> EdgeTable:
+    def _edges(
+        self,
+        group: CandidatePairs,
+        named: EntityIncidence,
+        cells: Callable[[int], Cells],
+    ) -> EdgeTable:
         """Return the edges of those candidates of one kind that become some."""
         weight = weights(
             group.values, self.thresholds.get(group.kind, {}), self.settings.logic
@@ -367,9 +367,7 @@ class SimilarityIndex:
         if not len(kept):
             return EdgeTable.empty(len(self.nodes))
         low, high = group.low[kept], group.high[kept]
-        ends = np.union1d(low, high)
-        entities = self.entities.bearers(self.settings.entity_cap, ends)
-        shared = [*entities.shared_names(low, high)]
+        shared = [*named.shared_names(low, high)]
         properties = self._properties(group, kept, shared)
         rows, second = np.full(len(low), NO_ROW, np.int32), self.role[high] == TABLE
         if group.kind == "document-table":
@@ -381,13 +379,12 @@ class SimilarityIndex:
             np.zeros(len(low), np.int16),
             [np.where(side, rows, NO_ROW) for side in (~second, second)],
         )
-        named = [group.relation]
         return EdgeTable.build(
             len(self.nodes),
             low,
             high,
             codes,
-            named,
+            [group.relation],
             weight[kept],
             parts[0],
             parts[1],

@@ -6,7 +6,7 @@ A retrieval sees one state throughout.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -29,6 +29,27 @@ from graphret.sage.similarity import Thresholds
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import Graph
 from graphret.types import Edge, Node
+
+
+@dataclass
+class Touched:
+    """What differs between two states of a graph.
+
+    Parameters
+    ----------
+    nodes
+        The ids of the nodes that came, went or are described otherwise.
+    sources
+        The ids of the nodes from which other edges lead, beside these.
+    """
+
+    nodes: set[str] = field(default_factory=set)
+    sources: set[str] = field(default_factory=set)
+
+    def add(self, later: Touched) -> None:
+        """Take in what a later change touches."""
+        self.nodes |= later.nodes
+        self.sources |= later.sources
 
 
 @dataclass(frozen=True)
@@ -81,6 +102,15 @@ class SageState:
             )
         return self.connect()
 
+    def without_encoder(self) -> SageState:
+        """Return a copy that searches by words alone and cannot be changed."""
+        lexical = HybridIndex(
+            self.index.lexical,
+            alpha=self.index.alpha,
+            dense_quality=self.index.dense_quality,
+        )
+        return replace(self, index=lexical, thresholds={}, connect=None)
+
     def nodes_of(self, items: Iterable[str]) -> dict[str, set[str]]:
         """Return for each id the nodes of that id, and those of its item or file."""
         nodes, found = self.graph.nodes, {item: set[str]() for item in items}
@@ -97,10 +127,10 @@ class SageState:
         gone: Collection[str],
         edges: Sequence[Edge],
         metadata: MetadataExtractor | None,
-    ) -> SageState:
+    ) -> tuple[SageState, Touched]:
         """Return the state with nodes and edges added, and other nodes taken away.
 
-        Nodes take the place of those that have their ids.
+        Nodes take the place of those that have their ids. With it comes what differs.
 
         Parameters
         ----------
@@ -120,7 +150,12 @@ class SageState:
         given = self.explicit.moved(len(change.after), change.places)
         given = given.merged(EdgeTable.of(change.after, edges))
         connections = self.connections.changed(change, index.dense)
-        return SageState.connected(index, replace(connections, names=names), given)
+        after = SageState.connected(index, replace(connections, names=names), given)
+        sources = change.after.ids.take(connections.relinked)
+        return after, Touched(
+            {node.id for node in altered} | gone,
+            {*sources, *(edge.source for edge in edges)},
+        )
 
     def _described(
         self,

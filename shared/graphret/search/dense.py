@@ -250,19 +250,19 @@ class DenseIndex(ArrayIndex):
     # -- change
 
     def changed(self, change: Change, source: GraphStore | None = None) -> Self:
-        vectors = self.vectors
-        if n_fresh := len(change.fresh):
-            fresh_vectors = _embedded(
-                change.nodes, self.text.bound(source), self.encoder
-            )
-            width = vectors.shape[1]
-            fresh_vectors = normalize(
-                check_vectors(fresh_vectors, n_fresh, width, what="embedding")
-            )
-            vectors = vectors.reshape(-1, fresh_vectors.shape[1])
-        else:
-            fresh_vectors = vectors[:0]
-        vectors = change.column(vectors, fresh_vectors)
+        if not len(change.fresh):
+            return self.spliced(change, self.vectors[:0])
+        vectors = _embedded(change.nodes, self.text.bound(source), self.encoder)
+        n_fresh, width = len(change.fresh), self.vectors.shape[1]
+        checked = check_vectors(vectors, n_fresh, width, what="embedding")
+        return self.spliced(change, normalize(checked))
+
+    def spliced(self, change: Change, fresh_vectors: Floats) -> Self:
+        """Return the index after a change, given its fresh nodes' unit vectors."""
+        before = self.vectors
+        if not len(before):  # an index of nothing does not know its width
+            before = before.reshape(0, fresh_vectors.shape[1])
+        vectors = change.column(before, fresh_vectors)
         other = type(self)(change.after, vectors, self.encoder, text=self.text)
         other._written = True
         return other

@@ -55,6 +55,8 @@ class FieldTerms:
         It is made when first asked for, since an index may be opened and never
         searched.
         """
+        if isinstance(self.vocabulary, dict):  # that of `of`, which has them
+            return self.vocabulary
         return {term: i for i, term in enumerate(self.vocabulary)}
 
     @classmethod

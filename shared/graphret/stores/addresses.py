@@ -146,6 +146,11 @@ def _open_folder(folder: Path, verify: bool) -> MemoryStore:
     kind = storage.read_current(folder)["kind"]
     if kind not in GRAPH_KINDS:
         raise NotAnIndex(f"{folder}: an index of kind {kind!r}, which has no graph")
+    if kind == "sage":
+        from graphret.sage import persistence
+
+        state, *_ = persistence.load(folder, None, None, verify)
+        return MemoryStore(state.graph)
     return MemoryStore(
         graph_from_bundle(storage.load(folder, kind=kind, verify=verify))
     )

@@ -56,7 +56,7 @@ class Waiting:
         """Return the columns of a graph with what waits in place of what it equals."""
         if self.nodes:
             n_before = len(nodes)
-            nodes, moved = nodes.merged(NodeTable.of(self.nodes.values()))
+            nodes, moved, _ = nodes.merged(NodeTable.of(self.nodes.values()))
             if len(nodes) > n_before:
                 edges = edges.moved(len(nodes), moved)
         if self.edges:
