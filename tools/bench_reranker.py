@@ -58,7 +58,7 @@ def main() -> None:
     making.add_argument("--data", type=Path, required=True)
     making.add_argument("--out", type=Path, required=True)
     making.add_argument("--trained", type=int, default=300)
-    making.add_argument("--held", type=int, default=32)
+    making.add_argument("--held", type=int, default=60)
     making.add_argument("--size", type=int, default=16)
     measuring = commands.add_parser("measure")
     measuring.add_argument("--pools", type=Path, required=True)
