@@ -85,7 +85,7 @@ def test_the_loss_is_the_cross_entropy_of_the_right_candidate() -> None:
     objective = RightCandidate(tokenizer, 3, JUDGEMENT)
     pools = [CandidateGroup("q", ["a"], ["b", "cc"]), CandidateGroup("q", ["a"], ["b"])]
     batch = objective.batch(objective.rows(tokenizer, pools, None))
-    assert batch["labels"].tolist() == [3, 2]
+    assert batch["sizes"].tolist() == [3, 2]
     yes, no = (tokenizer.encode(word)[0] for word in ("yes", "no"))
 
     def logit(text: str) -> float:

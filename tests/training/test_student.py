@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from cli_helpers import graphret
-from tiny_model import saved_tiny_model
+from tiny_model import saved_tiny_model, tiny_model
 
 from graphret.ark import Ark, ArkSettings, ScriptedExplorer, read_runs
 from graphret.errors import InvalidInput
 from graphret.graphs import import_graph, read_metaqa
 from graphret.graphs.example import ALIASES, KB
-from graphret.llm import ChatError, ChatModel, Message, Reply, Tool
+from graphret.llm import ChatError, ChatModel, Message, Reply, Tool, causal_chat
 from graphret.llm.causal_chat import CausalChat
 from graphret.methods import MethodOptions
 from graphret.search import BM25Index
@@ -145,6 +145,28 @@ def test_a_chat_model_in_this_process_says_why_it_cannot_answer(base: str) -> No
         model.chat([Message.user("asthma " * 40)])
     with pytest.raises(ChatError, match="nothing"):
         CausalChat(Path(base) / "nothing").chat(conversation)
+
+
+def test_a_conversation_that_goes_on_is_not_read_from_its_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, tokenizer = tiny_model()
+    n_read: list[int] = []
+    model.get_input_embeddings().register_forward_hook(
+        lambda layer, given, result: n_read.append(given[0].shape[1])
+    )
+    monkeypatch.setattr(causal_chat, "load_model", lambda *given: (model, tokenizer))
+    begun = [Message.system("Write the graph query."), Message.user("asthma")]
+    chat = CausalChat("tiny", max_tokens=3)
+    first = chat.chat(begun)
+    assert n_read[0] == first.usage.input_tokens
+    goes_on = [*begun, Message.assistant(first.text), Message.user("ibuprofen")]
+    another = [begun[0], Message.user("CYP3A4")]
+    for conversation in (goes_on, another, another):
+        n_read.clear()
+        reply = chat.chat(conversation)
+        assert n_read[0] < reply.usage.input_tokens / 2
+        assert reply == CausalChat("tiny", max_tokens=3).chat(conversation)
 
 
 def test_questions_need_no_answers_and_are_drawn(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ def mcp(
     encoder: EncoderName = None,
     model: options.Planning = None,
     base_url: options.PlanningUrl = None,
+    fields: options.FieldsFolder = None,
+    guidance: options.Guidance = None,
 ) -> None:
     """Serve a graph to agents over the Model Context Protocol (MCP)."""
     from graphret.serve.access import LOOPBACK

@@ -42,6 +42,8 @@ def serve(
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
     writer: options.WriterFolder = None,
+    fields: options.FieldsFolder = None,
+    guidance: options.Guidance = None,
     preset: options.PresetName = "default",
     max_k: Annotated[int, option("Maximum hits per question.", min=1)] = 100,
     timeout: Annotated[float, option("Seconds per question.", min=0.001)] = 60.0,

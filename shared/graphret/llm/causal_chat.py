@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -14,11 +16,44 @@ from graphret.llm.chat import ChatError, ChatOptions, Message, Reply, Usage
 from graphret.llm.event_loop import in_thread
 
 
+@dataclass
+class LastConversation:
+    """The tokens of a conversation, and what the model computed of them."""
+
+    tokens: list[int] = field(default_factory=list)
+    cache: Any = None
+
+    def cache_for(self, tokens: list[int]) -> dict[str, Any]:
+        """Return the cache of what both conversations begin with, for ``generate``.
+
+        It is given away: the model writes into it. There is none where a layer keeps
+        only the last tokens, from which it cannot go back.
+        """
+        from transformers.cache_utils import DynamicLayer
+
+        cache, self.cache = self.cache, None
+        if cache is None or any(
+            type(each) is not DynamicLayer for each in cache.layers
+        ):
+            return {}
+        n_read = cache.get_seq_length()
+        # the last token is read in any case: the reply follows from it
+        pairs = zip(self.tokens[:n_read], tokens[:-1], strict=False)
+        n_common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        if not n_common:
+            return {}
+        if n_common < n_read:
+            cache.crop(n_common - n_read)
+        return {"past_key_values": cache}
+
+
 class CausalChat:
     """A causal model in this process, such as one by ``graphret train student``.
 
     It takes no tools: an agent asks it for JSON in their place. Replies are greedy,
-    unless a temperature is asked for. One reply is written at a time.
+    unless a temperature is asked for. One reply is written at a time. What it begins
+    with as the last conversation did, such as all turns but the newest, is not read
+    again.
 
     Parameters
     ----------
@@ -51,6 +86,7 @@ class CausalChat:
         self.name = Path(model).name
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
+        self._last = LastConversation()
 
     def chat(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
@@ -100,16 +136,20 @@ class CausalChat:
         drawn = {"do_sample": True, "temperature": temperature, "top_k": 0}
         end = end_of(tokenizer)
         with torch.inference_mode():
-            [tokens] = model.generate(
+            generated = model.generate(
                 input_ids=torch.tensor([read], device=model.device),
                 attention_mask=torch.ones(1, len(read), device=model.device),
                 max_new_tokens=most,
                 max_time=timeout,
                 eos_token_id=end,
                 pad_token_id=end,
+                return_dict_in_generate=True,
+                **self._last.cache_for(read),
                 **(drawn if temperature else {"do_sample": False}),
             )
-        written = tokens[len(read) :].tolist()
+        tokens = generated.sequences[0].tolist()
+        self._last = LastConversation(tokens, generated.past_key_values)
+        written = tokens[len(read) :]
         ended = bool(written) and written[-1] == end
         if not ended and timeout and time.perf_counter() - began >= timeout:
             raise self._error(f"no whole reply in {timeout:g} s", "timeout")

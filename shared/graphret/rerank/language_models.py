@@ -14,6 +14,7 @@ from graphret.errors import InvalidInput, ModelError
 from graphret.llm import ChatModel, Message, Usage, ask_json
 from graphret.llm.causal import chat_tokens, load_model, settings_of
 from graphret.llm.errors import usage_of
+from graphret.llm.shared_beginning import grouped_batch, next_logits
 from graphret.rerank.cross_encoder import CrossEncoderReranker, Predict
 from graphret.rerank.hit_text import HitText, HitTexts
 from graphret.rerank.rerank import Scores
@@ -282,13 +283,12 @@ def _causal_predictor(
             judged_tokens(tokenizer, judged_by, *pair, longest) for pair in pairs
         ]
         for start in range(0, len(token_ids), batch_size):
-            batch = tokenizer.pad(
-                {"input_ids": token_ids[start : start + batch_size]},
-                return_tensors="pt",
-            )
+            group = token_ids[start : start + batch_size]
+            batch = grouped_batch([group], tokenizer.pad_token_id)
+            on_device = {name: tensor.to(device) for name, tensor in batch.items()}
             with torch.inference_mode():
-                logits = model(**batch.to(device), logits_to_keep=1).logits
-            shares += logits[:, -1, verdicts].float().softmax(-1)[:, 0].tolist()
+                logits = next_logits(model, on_device)
+            shares += logits[:, verdicts].float().softmax(-1)[:, 0].tolist()
         return shares
 
     return predict

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from graphret.errors import InvalidInput
 from graphret.llm import Message
 from graphret.llm.causal import answer_tokens, chat_tokens
+from graphret.llm.shared_beginning import grouped_batch, left_padded, next_logits
 from graphret.rerank.language_models import Judgement, judged_tokens, verdict_tokens
 
 #: An example as tokens, as `Objective.rows` makes and `BatchLoss.batch` reads it.
@@ -110,7 +111,7 @@ class WrittenTurns:
         """Return rows aligned at their ends; logits are computed where one writes."""
         import torch
 
-        batch = _left_padded([row["input_ids"] for row in rows], self._pad)
+        batch = left_padded([row["input_ids"] for row in rows], self._pad)
         learned = torch.zeros_like(batch["input_ids"], dtype=torch.bool)
         for i, row in enumerate(rows):
             learned[i, learned.shape[1] - len(row["learned"]) :] = torch.tensor(
@@ -217,33 +218,18 @@ class RightCandidate:
     def batch(self, rows: Sequence[Row]) -> dict[str, Any]:
         import torch
 
-        read, sizes = list[list[int]](), list[int]()
+        groups = []
         for row in rows:
             n = min(self.size - 1, len(row["negatives"]))
-            read.append(random.choice(row["positives"]))
-            read += random.sample(row["negatives"], n)
-            sizes.append(1 + n)
+            right = random.choice(row["positives"])
+            groups.append([right, *random.sample(row["negatives"], n)])
         # the Trainer measures a loss only where there are labels: the first is right
-        return _left_padded(read, self._pad) | {"labels": torch.tensor(sizes)}
+        labels = torch.zeros(len(groups), dtype=torch.long)
+        return grouped_batch(groups, self._pad) | {"labels": labels}
 
     def loss(self, model: Any, batch: Mapping[str, Any]) -> Any:
         import torch
 
-        read = {name: value for name, value in batch.items() if name != "labels"}
-        logits = model(**read, logits_to_keep=1).logits[:, -1, self._verdicts].float()
-        groups = (logits[:, 0] - logits[:, 1]).split(batch["labels"].tolist())
+        logits = next_logits(model, batch)[:, self._verdicts].float()
+        groups = (logits[:, 0] - logits[:, 1]).split(batch["sizes"].tolist())
         return torch.stack([-group.log_softmax(0)[0] for group in groups]).mean()
-
-
-def _left_padded(read: Sequence[Sequence[int]], pad: int) -> dict[str, Any]:
-    """Return sequences as a batch in which they end at one place."""
-    import torch
-
-    longest = max(map(len, read))
-    tokens = torch.full((len(read), longest), pad)
-    mask = torch.zeros_like(tokens)
-    for i, ids in enumerate(read):
-        tokens[i, longest - len(ids) :] = torch.tensor(ids)
-        mask[i, longest - len(ids) :] = 1
-    positions = (mask.cumsum(-1) - 1).clamp(min=0)
-    return {"input_ids": tokens, "attention_mask": mask, "position_ids": positions}
