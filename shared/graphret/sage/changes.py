@@ -5,22 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from graphret.change import Change
-from graphret.columns import TextArray
 from graphret.corpus.metadata import CorpusNames, undescribed
 from graphret.edges import EdgeTable
-from graphret.nodes import NodeTable
-from graphret.sage.codes import flags
 from graphret.sage.connections import Connections
 from graphret.sage.similarity import Fitted, SimilarityIndex
 from graphret.sage.state import SageState, Touched
 from graphret.search.dense import DenseIndex
 from graphret.search.hybrid import HybridIndex
 from graphret.storage import Bundle, Parts
-from graphret.stores.memory import Graph
+from graphret.stores.graph_changes import changed_graph, graph_changes
 
 
 def changes_since(state: SageState, touched: Touched) -> Parts:
@@ -29,19 +23,7 @@ def changes_since(state: SageState, touched: Touched) -> Parts:
     The size follows what was touched, and the number of explicit edges. Embeddings are
     part of it, so that nothing is embedded again.
     """
-    graph, ids = state.graph, sorted(touched.nodes)
-    found = graph.nodes.find(ids)
-    positions = found[found >= 0]
-    gone = [id_ for id_, position in zip(ids, found, strict=True) if position < 0]
-    left = graph.nodes.find(sorted(touched.sources))
-    sources = np.sort(left[left >= 0])
-    edges = _edges_at(graph, positions, sources)
-
-    parts = Parts()
-    parts.add("nodes", graph.nodes.take(positions).parts())
-    parts.add_texts("gone", TextArray.of(gone))
-    parts.arrays["sources"] = sources
-    parts.add("edges", edges.parts(with_adjacency=False))
+    parts, positions = graph_changes(state.graph, touched.nodes, touched.sources)
     parts.add("explicit", state.explicit.parts(with_adjacency=False))
     similarity = state.connections.similarity
     if (dense := state.index.dense) is not None:
@@ -53,51 +35,25 @@ def changes_since(state: SageState, touched: Touched) -> Parts:
     return parts
 
 
-def _edges_at(
-    graph: Graph, nodes: NDArray[np.int64], sources: NDArray[np.int64]
-) -> EdgeTable:
-    """Return the edges at some nodes, and those that lead from others."""
-    edges, n_nodes = graph.edges, len(graph.nodes)
-    chosen = flags(np.union1d(nodes, sources), n_nodes)[edges.source]
-    chosen |= flags(nodes, n_nodes)[edges.target]
-    return edges.take(np.flatnonzero(chosen))
-
-
 def with_changes(state: SageState, saved: Bundle) -> tuple[SageState, Touched]:
     """Return a state with the changes that were saved, and what they touch.
 
     What edges follow from is worked out when a later change asks for it.
     """
-    fresh = NodeTable.from_bundle(saved.sub("nodes"))
-    gone = saved.texts("gone").tolist()
-    change = Change.of(state.graph.nodes, fresh, gone)
-    sources = saved.arrays["sources"]
+    graph, change = changed_graph(state.graph, saved)
     index = _changed_index(state.index, change, saved)
     connect = None
     if state.connect is not None:
         connect = ChangedConnections(state, change, index.dense, saved)
     after = SageState(
-        Graph(change.after, _changed_edges(state.graph.edges, change, sources, saved)),
+        graph,
         index,
         EdgeTable.from_bundle(saved.sub("explicit")),
         saved.meta["fitted"]["thresholds"],
         connect,
     )
-    return after, Touched({*fresh.ids, *gone}, {*change.after.ids.take(sources)})
-
-
-def _changed_edges(
-    edges: EdgeTable, change: Change, sources: NDArray[np.int64], saved: Bundle
-) -> EdgeTable:
-    """Return all edges after the change.
-
-    Those that were saved take the place of all at nodes that came, went or were
-    altered, and of those that lead from `sources`.
-    """
-    n_nodes = len(change.after)
-    stay = edges.moved(n_nodes, change.moved)
-    void = np.flatnonzero(flags(sources, n_nodes)[stay.source])
-    return stay.merged(EdgeTable.from_bundle(saved.sub("edges")), void)
+    nodes = {*graph.nodes.ids.take(change.fresh), *saved.texts("gone").tolist()}
+    return after, Touched(nodes, {*graph.nodes.ids.take(saved.arrays["sources"])})
 
 
 def _changed_index(index: HybridIndex, change: Change, saved: Bundle) -> HybridIndex:

@@ -22,6 +22,7 @@ from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
 from graphret.search.hybrid import HybridIndex
 from graphret.storage import Parts
+from graphret.stores.graph_changes import CHANGES
 from graphret.stores.memory import graph_from_bundle, graph_parts
 
 KIND = "sage"
@@ -30,7 +31,6 @@ KIND = "sage"
 #: Changes are saved beside the graph as long as they touch no more than one node in so
 #: many: each save writes them all, and whoever opens the graph puts them in place.
 ONE_IN = 64
-_CHANGES = "changes"  # the name of what is beside
 
 
 @dataclass
@@ -76,7 +76,7 @@ def save(
         parts = changes_since(state, touched)
         _add_chosen(parts, chunker, ranking)
         generation = storage.save_beside(
-            folder, _CHANGES, parts, replaces=known.generation
+            folder, CHANGES, parts, replaces=known.generation
         )
         return Saved(place, generation, touched)
     parts = _whole(state, settings)
@@ -156,8 +156,8 @@ def load(
         ),
     )
     chosen, touched = bundle, Touched()
-    if _CHANGES in bundle.meta:
-        chosen = bundle.sub(_CHANGES)
+    if CHANGES in bundle.meta:
+        chosen = bundle.sub(CHANGES)
         state, touched = with_changes(state, chosen)
     if not can_change:
         state = state.without_encoder()

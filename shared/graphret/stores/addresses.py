@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from graphret import storage
 from graphret.errors import InvalidInput, NotAnIndex
 from graphret.stores.base import GraphStore
+from graphret.stores.graph_changes import CHANGES, changed_graph
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import KIND, MemoryStore, graph_from_bundle
 from graphret.stores.neo4j import Neo4jStore
@@ -146,11 +147,8 @@ def _open_folder(folder: Path, verify: bool) -> MemoryStore:
     kind = storage.read_current(folder)["kind"]
     if kind not in GRAPH_KINDS:
         raise NotAnIndex(f"{folder}: an index of kind {kind!r}, which has no graph")
-    if kind == "sage":
-        from graphret.sage import persistence
-
-        state, *_ = persistence.load(folder, None, None, verify)
-        return MemoryStore(state.graph)
-    return MemoryStore(
-        graph_from_bundle(storage.load(folder, kind=kind, verify=verify))
-    )
+    bundle = storage.load(folder, kind=kind, verify=verify)
+    graph = graph_from_bundle(bundle)
+    if CHANGES in bundle.meta:
+        graph, _ = changed_graph(graph, bundle.sub(CHANGES))
+    return MemoryStore(graph)
