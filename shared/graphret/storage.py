@@ -155,8 +155,16 @@ def save_beside(folder: Folder, name: str, part: Parts, *, replaces: str) -> str
 
 
 def in_force(folder: Folder) -> str | None:
-    """Return the generation in force in a folder, `None` if it holds no index."""
-    return _held(Path(folder)).get("generation")
+    """Return the generation in force in a folder.
+
+    It is `None` if there is no index, or one that lacks a file or a part of one.
+    """
+    held = _held(Path(folder))
+    for entry in held.get("files", ()):
+        path = Path(folder, entry["generation"], entry["file"])
+        if not path.is_file() or path.stat().st_size != entry["size"]:
+            return None
+    return held.get("generation")
 
 
 def _require_generation(folder: Path, held: dict[str, Any], expected: str) -> None:
@@ -193,7 +201,7 @@ def _swapped(
             )  # from here on, readers open the new generation
         _sync_folder(folder)
     except BaseException:
-        if in_force(folder) != generation.name:
+        if _held(folder).get("generation") != generation.name:
             shutil.rmtree(generation, ignore_errors=True)
         raise
     named = {generation.name, *(entry["generation"] for entry in stay)}

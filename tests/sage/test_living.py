@@ -313,10 +313,14 @@ def test_what_changed_is_saved_beside_the_graph_and_opened_with_it(
             one.chunker = graph.chunker
             one.add(more.values())
             assert edges_of(one) == found_anew(one)
-    graph.save(tmp_path, whole=True)
-    assert len([*tmp_path.glob("gen-*")]) == 1
-    opened = SageGraph.load(tmp_path, encoder=encoder)
-    assert edges_of(opened) == edges_of(graph)
+    for how in ("asked for", "a file is gone"):
+        if how == "a file is gone":
+            next(tmp_path.glob("gen-*/*")).unlink()
+            graph.add(items(draw, 1, 8).values())
+        graph.save(tmp_path, whole=how == "asked for")
+        assert len([*tmp_path.glob("gen-*")]) == 1
+        opened = SageGraph.load(tmp_path, encoder=encoder)
+        assert edges_of(opened) == edges_of(graph)
 
 
 @pytest.mark.filterwarnings("ignore:the graph finds little more")

@@ -445,8 +445,8 @@ class SageGraph:
 
         An earlier graph there stays in force until then. Where the graph was loaded
         from there, or saved there, and few of its nodes have changed since, only these
-        are written, beside what is there; whoever loads the graph makes these changes
-        again. Changes from outside wait until it is written.
+        are written, beside what is there; whoever loads the graph puts them in place.
+        Changes wait until it is written.
 
         Parameters
         ----------
