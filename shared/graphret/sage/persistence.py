@@ -5,7 +5,7 @@ Each is written in whole or not at all.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -115,15 +115,9 @@ def _add_chosen(
     parts.meta["chunker"] = chunker_name(chunker)
 
 
-def load(
-    folder: str | Path, encoder: Any, chunker: Chunker | str | None, verify: bool
-) -> tuple[SageState, SageSettings, Chunker | None, LearnedRanking | None, Saved]:
-    """Open what `save` wrote, by memory map; see `SageGraph.load`."""
-    bundle = storage.load(folder, kind=KIND, verify=verify)
-    graph = graph_from_bundle(bundle)
-    lexical = BM25Index.from_bundle(bundle.sub("lexical"), graph.nodes)
-    meta = bundle.meta["settings"]
-    settings = SageSettings(
+def _saved_settings(meta: dict[str, Any], lexical: BM25Index) -> SageSettings:
+    """Return the settings that a graph was built with."""
+    return SageSettings(
         rows_per_segment=meta["rows_per_segment"],
         alpha=meta["alpha"],
         text=lexical.text,
@@ -132,17 +126,25 @@ def load(
         similarity=SimilaritySettings(**meta["similarity"]),
         links=LinkSettings(**meta["links"]),
     )
+
+
+def load(
+    folder: str | Path, encoder: Any, chunker: Chunker | str | None, verify: bool
+) -> tuple[SageState, SageSettings, Chunker | None, LearnedRanking | None, Saved]:
+    """Open what `save` wrote, by memory map; see `SageGraph.load`."""
+    bundle = storage.load(folder, kind=KIND, verify=verify)
+    graph = graph_from_bundle(bundle)
+    lexical = BM25Index.from_bundle(bundle.sub("lexical"), graph.nodes)
+    meta = bundle.meta["settings"]
+    settings = _saved_settings(meta, lexical)
     made_by = bundle.meta.get("dense", {}).get("encoder")
     model = as_encoder(made_by if encoder == "saved" else encoder)
     # Without its encoder the graph can be read and not changed.
     can_change = model is not None or made_by is None
     dense = None
-    if "dense" in bundle.meta:
+    if can_change and "dense" in bundle.meta:
         dense = DenseIndex.from_bundle(
-            bundle.sub("dense"),
-            graph.nodes,
-            model,
-            lexical.text,
+            bundle.sub("dense"), graph.nodes, model, lexical.text
         )
     state = SageState(
         graph,
@@ -160,7 +162,7 @@ def load(
         chosen = bundle.sub(CHANGES)
         state, touched = with_changes(state, chosen)
     if not can_change:
-        state = state.without_encoder()
+        state = replace(state, thresholds={}, connect=None)
     if chunker == "saved":
         chunker = chosen.meta["chunker"] if can_change else None
     cut = named_chunker(chunker, model) if isinstance(chunker, str) else chunker

@@ -102,15 +102,6 @@ class SageState:
             )
         return self.connect()
 
-    def without_encoder(self) -> SageState:
-        """Return a copy that searches by words alone and cannot be changed."""
-        lexical = HybridIndex(
-            self.index.lexical,
-            alpha=self.index.alpha,
-            dense_quality=self.index.dense_quality,
-        )
-        return replace(self, index=lexical, thresholds={}, connect=None)
-
     def nodes_of(self, items: Iterable[str]) -> dict[str, set[str]]:
         """Return for each id the nodes of that id, and those of its item or file."""
         nodes, found = self.graph.nodes, {item: set[str]() for item in items}
