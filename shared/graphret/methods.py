@@ -14,6 +14,7 @@ from graphret.where import WhereLike
 
 if TYPE_CHECKING:
     from graphret.ark.retriever import OnRun
+    from graphret.ark.settings import ArkSettings, Prompt
     from graphret.expansion import Ranking
     from graphret.llm import ChatModel
     from graphret.planning import PathPlanner
@@ -71,6 +72,9 @@ class MethodOptions:
     agents, steps, seconds, on_run
         Of ARK: the number of agents, the most replies of each, the most time of all,
         and a callback for runs.
+    prompt
+        What agents of ARK are told, ``"full"`` or ``"short"``; by default what a
+        student was trained with, and of any other model ``"full"``.
     settings, scorer, writer, fields
         Files and folders that ``graphret tune`` and ``train`` wrote; with `fields`,
         GRASP searches over fields in place of the graph's index.
@@ -99,6 +103,7 @@ class MethodOptions:
     steps: int = 20
     seconds: float | None = None
     on_run: OnRun | None = None
+    prompt: Prompt | None = None
     hints: str = ""
     on_failure: str = "fallback"
     expand: str = "auto"
@@ -411,17 +416,12 @@ def _expand(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retr
 
 
 def _ark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
-    from graphret.ark import Ark, ArkSettings, ScriptedExplorer
+    from graphret.ark import Ark, ScriptedExplorer
 
-    preset = ArkSettings.paper() if options.as_in_the_paper else ArkSettings()
-    settings = replace(
-        preset,
-        n_agents=options.agents,
-        max_steps=options.steps,
-        max_seconds=options.seconds,
-    )
+    settings = _ark_settings(options)
+    rules = ScriptedExplorer(aliases=options.aliases, brief=settings.prompt == "short")
     return Ark(
-        options.chat_model() or ScriptedExplorer(aliases=options.aliases),
+        options.chat_model() or rules,
         store,
         _words(index) if options.as_in_the_paper else index,  # section 3: BM25
         settings=settings,
@@ -430,6 +430,27 @@ def _ark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriev
         fill=not options.as_in_the_paper,
         on_failure=options.on_failure,
         on_run=options.on_run,
+    )
+
+
+def _ark_settings(options: MethodOptions) -> ArkSettings:
+    """Return the settings of a run; a student explores as its teacher did."""
+    from graphret.ark import ArkSettings
+    from graphret.llm.causal import settings_of
+
+    local = options.model is not None and options.base_url is None
+    taught = settings_of(options.model or "").get("explored", {}) if local else {}
+    if options.prompt is not None and options.prompt != taught.get("prompt"):
+        taught = {"prompt": options.prompt}
+    preset = ArkSettings.paper() if options.as_in_the_paper else ArkSettings()
+    if taught.get("prompt") == "short":
+        preset = replace(ArkSettings.small(), early_stop=preset.early_stop)
+    return replace(
+        preset,
+        **taught,
+        n_agents=options.agents,
+        max_steps=options.steps,
+        max_seconds=options.seconds,
     )
 
 

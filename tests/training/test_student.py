@@ -16,7 +16,7 @@ from graphret.graphs import import_graph, read_metaqa
 from graphret.graphs.example import ALIASES, KB
 from graphret.llm import ChatError, ChatModel, Message, Reply, Tool, causal_chat
 from graphret.llm.causal_chat import CausalChat
-from graphret.methods import MethodOptions
+from graphret.methods import MethodOptions, opened_graph
 from graphret.search import BM25Index
 from graphret.training.student import (
     STUDENT_TUNING,
@@ -36,8 +36,12 @@ ASKED = ["who directed Zero Dark Thirty", "who directed Near Dark"]
 APART = ArkSettings(n_agents=2, max_steps=4, early_stop=False)
 
 
+SHORT = replace(ArkSettings.small(), n_agents=2, early_stop=False)
+
+
 def teacher(settings: ArkSettings = APART) -> Ark:
-    return Ark(ScriptedExplorer(aliases=ALIASES), STORE, INDEX, settings=settings)
+    rules = ScriptedExplorer(aliases=ALIASES, brief=settings.prompt == "short")
+    return Ark(rules, STORE, INDEX, settings=settings)
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +72,16 @@ def test_trajectories_are_gone_on_with(tmp_path: Path) -> None:
         collect_trajectories(teacher(), ASKED, out)
 
 
+@pytest.mark.parametrize("settings", [APART, SHORT], ids=["full", "short"])
 def test_a_student_learns_what_an_agent_without_tools_reads_and_writes(
-    recorded: Path,
+    settings: ArkSettings, tmp_path: Path
 ) -> None:
     """The conversation of a trajectory is, turn by turn, the one that the loop has with
     a model that writes its calls as JSON.
     """
     heard: list[list[Message]] = []
-    [learned, *_] = read_conversations(recorded)
+    collect_trajectories(teacher(settings), ASKED[:1], tmp_path / "runs.jsonl")
+    [learned, *_] = read_conversations(tmp_path / "runs.jsonl")
     written = [
         message.content for message in learned.messages if message.role == "assistant"
     ]
@@ -92,8 +98,8 @@ def test_a_student_learns_what_an_agent_without_tools_reads_and_writes(
         async def achat(self, messages: list[Message], **options: object) -> Reply:
             return self.chat(messages, **options)
 
-    settings = replace(APART, n_agents=1)
-    run = Ark(Student(), STORE, INDEX, settings=settings).explore(ASKED[0])  # type: ignore[arg-type]
+    alone = replace(settings, n_agents=1)
+    run = Ark(Student(), STORE, INDEX, settings=alone).explore(ASKED[0])  # type: ignore[arg-type]
     [session] = run.sessions
     assert session.stop == "finished"
     assert list(session.selection) == ["Kathryn Bigelow"]
@@ -102,6 +108,37 @@ def test_a_student_learns_what_an_agent_without_tools_reads_and_writes(
     told = [(message.role, message.content) for message in learned.messages]
     assert read == told[: len(read)]  # then what the last calls returned
     assert len(told) == len(read) + 1
+
+
+def test_a_short_trajectory_is_a_fraction_of_a_full_one(
+    recorded: Path, tmp_path: Path
+) -> None:
+    """It has one search of three nodes, and no schema of what a reply is to be."""
+    collect_trajectories(teacher(SHORT), ASKED, tmp_path / "runs.jsonl")
+    sizes = [
+        sum(len(turn.content) for turn in read_conversations(path)[0].messages)
+        for path in (tmp_path / "runs.jsonl", recorded)
+    ]
+    assert sizes[0] < sizes[1] / 3
+    [learned, *_] = read_conversations(tmp_path / "runs.jsonl")
+    system, _, searched, found, *_ = learned.messages
+    assert "global_search(query, node_types): " in system.content
+    assert "\nRelations: has_tags, starred_actors, " in system.content
+    assert json.loads(searched.content)["calls"] == [
+        {"tool": "global_search", "arguments": {"query": "Zero Dark Thirty"}}
+    ]
+    assert json.loads(found.content.splitlines()[1])["found"] <= 3
+
+
+def test_trajectories_of_several_prompts_are_no_data_of_one_student(
+    base: str, recorded: Path, tmp_path: Path
+) -> None:
+    mixed = tmp_path / "runs.jsonl"
+    mixed.write_text(recorded.read_text())
+    collect_trajectories(teacher(SHORT), ["who directed Frozen"], mixed)
+    tuning = replace(STUDENT_TUNING, model=base)
+    with pytest.raises(InvalidInput, match="of one prompt, got full, short"):
+        train_student(mixed, tmp_path / "student", tuning)
 
 
 def shortened(recorded: Path, out: Path) -> Path:
@@ -189,7 +226,7 @@ def test_the_commands_collect_train_and_ask(base: str, tmp_path: Path) -> None:
     )
     made = graphret(
         *("train", "trajectories", "--graph", films, "--qa", qa, "--out", runs),
-        *("--aliases", ALIASES, "--runs", 1, "--json"),
+        *("--aliases", ALIASES, "--runs", 1, "--prompt", "short", "--json"),
     )
     assert made.json == {"questions": 2, "trajectories": 2, "finished": 2}, made.err
     data, out = shortened(runs, tmp_path / "short.jsonl"), tmp_path / "student"
@@ -197,6 +234,13 @@ def test_the_commands_collect_train_and_ask(base: str, tmp_path: Path) -> None:
         *("train", "student", "--data", data, "--out", out, "--model", base, "--json"),
     )
     assert ran.json["counts"]["trained"] == 1, ran.err
-    chat = MethodOptions(model=str(out)).chat_model()  # as query --model has it
+    options = MethodOptions(model=str(out), agents=1)  # as query --model has it
+    chat = options.chat_model()
     assert isinstance(chat, CausalChat)
     assert chat.chat([Message.user("asthma")], max_tokens=2).usage.output_tokens <= 2
+    with opened_graph(str(films)) as opened:
+        for prompt, expected in ((None, "short"), ("short", "short"), ("full", "full")):
+            explores = opened.retriever("ark", replace(options, prompt=prompt))
+            assert isinstance(explores, Ark)
+            assert explores.settings.prompt == expected
+            assert explores.settings.search_k == (3 if expected == "short" else 5)

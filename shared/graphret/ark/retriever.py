@@ -106,7 +106,7 @@ class Ark(Retriever):
         self.index = index
         self.settings = settings = settings or ArkSettings()
         self.toolbox = Toolbox(store, index, settings)
-        self.models = _callers(model, settings.n_agents)
+        self.models = _callers(model, settings)
         self.temperatures = _one_each("temperature", temperature, settings.n_agents)
         self.hints = hints
         self.fallback = IndexRetriever(index, store) if fallback is None else fallback
@@ -390,9 +390,11 @@ class ArkRunRetriever(Retriever):
         ]
 
 
-def _callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ToolCaller]:
-    """Return a tool caller for each of `n` agents; those of one model share it."""
-    models = _one_each("model", model, n)
+def _callers(
+    model: ChatModel | Sequence[ChatModel], settings: ArkSettings
+) -> list[ToolCaller]:
+    """Return a tool caller for each agent; those of one model share it."""
+    models = _one_each("model", model, settings.n_agents)
     if wrong := next(
         (
             agent_model
@@ -402,7 +404,10 @@ def _callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ToolCaller]
         None,
     ):
         raise InvalidInput(f"model: expected a chat model, got {type(wrong).__name__}")
-    callers = {id(agent_model): ToolCaller(agent_model) for agent_model in models}
+    short = settings.prompt == "short"
+    callers = {
+        id(agent_model): ToolCaller(agent_model, short=short) for agent_model in models
+    }
     return [callers[id(agent_model)] for agent_model in models]
 
 

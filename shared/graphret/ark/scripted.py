@@ -66,17 +66,27 @@ class ScriptedExplorer:
         choose differently vote.
     aliases
         What people call relations and labels; see `graphret.planning.PathPlanner`.
+    brief
+        Whether it searches once, for the likeliest name alone, and takes as many nodes
+        of each call as the tools show: a teacher of small models, whose trajectories
+        are short.
     """
 
     name = "scripted-explorer"
 
-    def __init__(self, choice: int = 0, aliases: Aliases = None) -> None:
-        self.choice, self.lexicon = choice, Lexicon(aliases)
+    def __init__(
+        self, choice: int = 0, aliases: Aliases = None, *, brief: bool = False
+    ) -> None:
+        self.choice, self.lexicon, self.brief = choice, Lexicon(aliases), brief
 
     def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
         """Return the next calls, none once all is done; options change nothing."""
         transcript = Transcript.read(messages)
         planned = [] if transcript.finished else self.next_calls(transcript)
+        if self.brief:
+            planned = [
+                (name, _without_number(arguments)) for name, arguments in planned
+            ]
         turn = sum(message.role == "assistant" for message in messages)
         calls = tuple(
             ToolCall(
@@ -98,10 +108,9 @@ class ScriptedExplorer:
         if not question.strip():
             return ending([])
         if not transcript.searches:
-            parts = [
-                (question, QUESTION_K),
-                *((part, SPAN_K) for part in spans(question, self.lexicon)),
-            ]
+            names = [(part, SPAN_K) for part in spans(question, self.lexicon)]
+            whole = (question, QUESTION_K)
+            parts = [*names, whole][:1] if self.brief else [whole, *names]
             return [(SEARCH, {"query": part, "k": k}) for part, k in parts]
         names_by_id = {
             node.id: node.name for search in transcript.searches for node in search
@@ -119,6 +128,11 @@ class ScriptedExplorer:
             return ending(itself)
         walks = _walks(question, transcript, mentions, self.lexicon, self.choice)
         return explorations(walks, transcript) or ending(_ranked(transcript, walks))
+
+
+def _without_number(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments that leave to the tool how many nodes it shows."""
+    return {name: value for name, value in arguments.items() if name != "k"}
 
 
 class _Option(NamedTuple):

@@ -14,6 +14,8 @@ MAX_FAILURES = (
 )
 #: How much of the neighbourhood operation agents have (ARK, table 2).
 Exploration: TypeAlias = Literal["full", "no_query", "no_filters", "off"]
+#: How much agents are told of their tools and of the graph.
+Prompt: TypeAlias = Literal["full", "short"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,10 @@ class ArkSettings:
         What agents can do with a neighbourhood, to measure what each part is worth
         (table 2): ``"full"``, without ranking by a query, without filters by types and
         relations, or nothing (``"off"``), so that they only search.
+    prompt
+        What agents are told: ``"full"``, or ``"short"`` for small models, which have
+        little context: each tool in a line, without its rarer arguments, and of the
+        graph the names of types and relations alone.
     max_tokens, max_seconds
         Tokens and seconds that all agents of a run may spend together; the run then
         ends with what is selected. An endpoint that counts no tokens spends none of
@@ -49,7 +55,7 @@ class ArkSettings:
     Raises
     ------
     InvalidInput
-        When a number is out of range.
+        When a number is out of range, or a name is unknown.
     """
 
     n_agents: int = 3
@@ -61,6 +67,7 @@ class ArkSettings:
     snippet_chars: int = 200
     early_stop: bool = True
     exploration: Exploration = "full"
+    prompt: Prompt = "full"
     max_tokens: int | None = None
     max_seconds: float | None = None
 
@@ -74,6 +81,15 @@ class ArkSettings:
             n_agents=3, max_steps=20, search_k=5, neighbors_k=20, early_stop=False
         )
 
+    @classmethod
+    def small(cls) -> ArkSettings:
+        """Return settings for a small model in this process.
+
+        The short prompt, one agent of ten steps, three nodes of a search and ten of an
+        exploration.
+        """
+        return cls(n_agents=1, max_steps=10, search_k=3, neighbors_k=10, prompt="short")
+
     def __post_init__(self) -> None:
         least = {"observation_tokens": 500, "snippet_chars": 0}
         for setting in fields(self):
@@ -86,11 +102,14 @@ class ArkSettings:
                     f"{setting.name}: expected a whole number of at least {lowest}, got"
                     f" {value!r}"
                 )
-        if self.exploration not in get_args(Exploration):
-            raise InvalidInput(
-                f"exploration: expected one of {', '.join(get_args(Exploration))}, got"
-                f" {self.exploration!r}"
-            )
+        for setting, chosen, names in (
+            ("exploration", self.exploration, get_args(Exploration)),
+            ("prompt", self.prompt, get_args(Prompt)),
+        ):
+            if chosen not in names:
+                raise InvalidInput(
+                    f"{setting}: expected one of {', '.join(names)}, got {chosen!r}"
+                )
         seconds = self.max_seconds
         if seconds is not None and not (
             isinstance(seconds, (int, float)) and 0 < seconds < math.inf

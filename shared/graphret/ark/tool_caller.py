@@ -44,6 +44,10 @@ You act by calling tools. They are:
 Answer each turn with the calls to make now: {{"calls": [{{"tool": "name", "arguments": {{…}}}}]}}. What they
 return comes in the next turn."""
 
+_IN_SHORT = """\
+Answer each turn with calls, in JSON alone: {{"calls": [{{"tool": "name", "arguments": {{…}}}}]}}
+{tools}"""
+
 
 # What is around a name: a namespace, a number, tokens of the chat format, brackets.
 _AROUND_NAME = re.compile(r"[^\w-]+")
@@ -85,10 +89,15 @@ class ToolCaller:
     refuses tools or answers in words as if there were none, it is asked for the calls
     as JSON from then on, with the tools described in the system message and what they
     returned in user messages. A `ChatError` says that it fails, or can do neither.
+
+    Parameters
+    ----------
+    short
+        Whether the tools are described in a line each, without the schema of the JSON.
     """
 
-    def __init__(self, model: ChatModel) -> None:
-        self.model = model
+    def __init__(self, model: ChatModel, *, short: bool = False) -> None:
+        self.model, self.short = model, short
         self.name = model.name
         self._calls_tools = False  # it has called some
         self._by_json = ""  # why it is asked for JSON, once it is
@@ -131,8 +140,9 @@ class ToolCaller:
                     return reply
                 in_words = reply
         request: Any = {
-            "messages": _as_text(messages, tools),
+            "messages": _as_text(messages, tools, self.short),
             "schema": _Calls,
+            "state_schema": not self.short,
             **options,
         }
         try:
@@ -221,18 +231,22 @@ def _tool_calls(calls: Sequence[_Call], turn: int) -> tuple[ToolCall, ...]:
     )
 
 
-def as_json_calls(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:
+def as_json_calls(
+    messages: Sequence[Message], tools: Sequence[Tool], *, short: bool = False
+) -> list[Message]:
     """Return a conversation as a model without tools has it, its calls as JSON."""
+    conversation = _as_text(messages, tools, short)
     schema = plain_schema(TypeAdapter(_Calls).json_schema())
-    return with_schema(_as_text(messages, tools), schema)
+    return conversation if short else with_schema(conversation, schema)
 
 
-def _as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:
+def _as_text(
+    messages: Sequence[Message], tools: Sequence[Tool], short: bool
+) -> list[Message]:
     """A conversation without tool calls: they are JSON, results are user messages."""
-    described = "\n".join(
-        json.dumps(tool.to_dict()["function"], ensure_ascii=False) for tool in tools
-    )
-    out = [Message.system(_INSTRUCTION.format(tools=described))]
+    described = "\n".join(map(_line if short else _definition, tools))
+    instruction = _IN_SHORT if short else _INSTRUCTION
+    out = [Message.system(instruction.format(tools=described))]
     for message in messages:
         content = (
             f"{message.name} returned:\n{message.content}"
@@ -258,3 +272,12 @@ def _as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message
         else:
             out.append(Message.user(content))
     return out
+
+
+def _definition(tool: Tool) -> str:
+    return json.dumps(tool.to_dict()["function"], ensure_ascii=False)
+
+
+def _line(tool: Tool) -> str:
+    arguments = ", ".join(tool.parameters.get("properties", ()))
+    return f"{tool.name}({arguments}): {tool.description}"

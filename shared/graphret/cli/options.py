@@ -135,6 +135,15 @@ Scorer = Annotated[
     option("A file from 'train paths'.", "--scorer", metavar="FILE.npz", panel=PATHS),
 ]
 Agents = Annotated[int, option("Number of agents.", panel=ARK, min=1)]
+AgentPrompt = Annotated[
+    Literal["full", "short"] | None,
+    option(
+        "What agents are told; 'short' is for small models. By default as a student was"
+        " trained, otherwise full.",
+        "--prompt",
+        panel=ARK,
+    ),
+]
 Steps = Annotated[int, option("Maximum replies per agent.", panel=AGENTS, min=1)]
 ShowValues = Annotated[
     bool, option("Show the model values from the graph as examples.", panel=PLANNERS)

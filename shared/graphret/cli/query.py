@@ -84,6 +84,7 @@ def query(
     base_url: options.PlanningUrl = None,
     agents: options.Agents = 3,
     steps: options.Steps = 20,
+    prompt: options.AgentPrompt = None,
     hints: Annotated[
         str,
         option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -261,6 +261,10 @@ def trajectories(
         float, option("The teacher's sampling temperature.", min=0)
     ] = 0.7,
     steps: Annotated[int, option("Maximum replies per trajectory.", min=1)] = 20,
+    prompt: Annotated[
+        Literal["full", "short"],
+        option("What the agent is told; 'short' is for students with few parameters."),
+    ] = "full",
     limit: Annotated[
         int, option("Maximum number of questions, drawn at random.", min=1)
     ] = 6_000,
@@ -276,10 +280,16 @@ def trajectories(
 
     questions = read_texts(qa, limit, seed)
     chat = MethodOptions(model=model, base_url=base_url).chat_model()
-    settings = ArkSettings(n_agents=runs, max_steps=steps, early_stop=False)
+    short = prompt == "short"
+    settings = replace(
+        ArkSettings.small() if short else ArkSettings(),
+        n_agents=runs,
+        max_steps=steps,
+        early_stop=False,
+    )
     with opened_graph(graph) as opened, writing_to(out), progress() as report:
         teacher = Ark(
-            chat or ScriptedExplorer(aliases=aliases),
+            chat or ScriptedExplorer(aliases=aliases, brief=short),
             opened.store,
             opened.index,
             settings=settings,

@@ -43,6 +43,7 @@ def ask_json(
     schema: type[T] | TypeAdapter[T],
     *,
     repairs: int = 1,
+    state_schema: bool = True,
     **options: Unpack[ChatOptions],
 ) -> StructuredReply[T]:
     """Ask a model for a value of a given type.
@@ -59,6 +60,9 @@ def ask_json(
         or such an adapter.
     repairs
         How many further replies to ask for after one that cannot be used.
+    state_schema
+        Whether the system message is to state the schema; not where `messages` already
+        say what to write.
     options
         For each request: temperature, max_tokens, timeout.
 
@@ -75,7 +79,9 @@ def ask_json(
         return model.chat(dialogue, **options)
 
     try:
-        _dialogue(chat, model.name, messages, schema, repairs, options).send(None)
+        _dialogue(
+            chat, model.name, messages, schema, repairs, state_schema, options
+        ).send(None)
     except StopIteration as done:
         return cast("StructuredReply[T]", done.value)
     raise AssertionError("nothing in it waits")
@@ -87,10 +93,13 @@ async def aask_json(
     schema: type[T] | TypeAdapter[T],
     *,
     repairs: int = 1,
+    state_schema: bool = True,
     **options: Unpack[ChatOptions],
 ) -> StructuredReply[T]:
     """`ask_json` without blocking the event loop."""
-    return await _dialogue(model.achat, model.name, messages, schema, repairs, options)
+    return await _dialogue(
+        model.achat, model.name, messages, schema, repairs, state_schema, options
+    )
 
 
 async def _dialogue(
@@ -99,6 +108,7 @@ async def _dialogue(
     messages: Sequence[Message],
     schema: type[T] | TypeAdapter[T],
     repairs: int,
+    state_schema: bool,
     options: ChatOptions,
 ) -> StructuredReply[T]:
     """Ask, and ask again where the reply cannot be used; it waits for `chat` alone."""
@@ -113,7 +123,7 @@ async def _dialogue(
     # what endpoints that enforce a schema want at its root
     if plain.get("type") == "object":
         options["json_schema"] = plain
-    question = with_schema(messages, plain)
+    question = with_schema(messages, plain) if state_schema else list(messages)
     dialogue, spent, problem = question, Usage(), ""
     for attempt in range(1, repairs + 2):
         try:

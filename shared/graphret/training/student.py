@@ -22,6 +22,15 @@ from graphret.training.tuned import Progress
 #: How the paper distils (section 4.3): one epoch at 1e-5 over trajectories of at most
 #: 16,384 tokens.
 STUDENT_TUNING = LoRASettings(epochs=1.0, batch=1, rate=1e-5, max_tokens=16_384)
+#: The settings of an exploration on which depends what the agent reads.
+READ = (
+    "prompt",
+    "exploration",
+    "search_k",
+    "neighbors_k",
+    "observation_tokens",
+    "snippet_chars",
+)
 #: Questions at most (section 4.3).
 QUESTIONS = 6_000
 
@@ -124,13 +133,35 @@ def read_conversations(path: str | Path) -> list[Conversation]:
                 Tool(item["name"], item["description"], item["parameters"])
                 for item in (tool["function"] for tool in record["tools"])
             ]
-            conversation = Conversation(as_json_calls(messages, tools))
+            short = record.get("settings", {}).get("prompt") == "short"
+            conversation = Conversation(as_json_calls(messages, tools, short=short))
         except (GraphretError, LookupError, TypeError, ValueError) as error:
             raise InvalidInput(
                 f"{path}, trajectory {number}: {type(error).__name__}: {error}"
             ) from error
         conversations.append(conversation)
     return conversations
+
+
+def explored_with(path: str | Path) -> dict[str, Any]:
+    """Return the settings of trajectories that decide what an agent reads.
+
+    Those that differ are left out; an `InvalidInput` says that prompts do.
+    """
+    settings: list[dict[str, Any]] = [
+        record.get("settings", {}) for record in _records(path)
+    ]
+    prompts = {each.get("prompt", "full") for each in settings}
+    if len(prompts) > 1:
+        raise InvalidInput(
+            f"{path}: expected trajectories of one prompt, got {', '.join(prompts)}"
+        )
+    return {
+        name: values[0]
+        for name in READ
+        if (values := [each[name] for each in settings if name in each])
+        and all(value == values[0] for value in values)
+    }
 
 
 def train_student(
@@ -158,12 +189,12 @@ def train_student(
     InvalidInput, MissingDependency, ModelError
         As `fine_tune`, and for a malformed line.
     """
-    conversations = read_conversations(data)
+    conversations, explored = read_conversations(data), explored_with(data)
     random.Random(tuning.seed).shuffle(conversations)
     tuned = fine_tune(conversations[:limit], out, tuning, progress)
     purpose = (
         "Explores a graph with the tools of ARK, as its teacher did:"
         " `graphret.llm.causal_chat.CausalChat`."
     )
-    save(tuned, out, data, purpose)
+    save(tuned, out, data, purpose, {"explored": explored})
     return tuned
