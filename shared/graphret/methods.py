@@ -134,6 +134,24 @@ class MethodOptions:
         model = OpenAIChat(self.model, base_url=self.base_url)
         return model if self.llm_cache is None else CachedChat(model, self.llm_cache)
 
+    def ark_settings(self) -> ArkSettings:
+        """Return the settings of ARK; a student explores as it was trained."""
+        from graphret.ark import ArkSettings
+
+        settings = ArkSettings()
+        if self.model is not None and self.base_url is None:
+            settings = ArkSettings.of_student(self.model)
+        if self.prompt not in (None, settings.prompt):
+            short = self.prompt == "short"
+            settings = ArkSettings.small() if short else ArkSettings()
+        return replace(
+            settings,
+            n_agents=self.agents,
+            max_steps=self.steps,
+            max_seconds=self.seconds,
+            early_stop=not self.as_in_the_paper,
+        )
+
 
 @dataclass(frozen=True)
 class OpenGraph:
@@ -418,8 +436,9 @@ def _expand(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retr
 def _ark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
     from graphret.ark import Ark, ScriptedExplorer
 
-    settings = _ark_settings(options)
-    rules = ScriptedExplorer(aliases=options.aliases, brief=settings.prompt == "short")
+    settings = options.ark_settings()
+    schema = store.schema() if settings.prompt == "short" else None
+    rules = ScriptedExplorer(aliases=options.aliases, schema=schema)
     return Ark(
         options.chat_model() or rules,
         store,
@@ -430,27 +449,6 @@ def _ark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriev
         fill=not options.as_in_the_paper,
         on_failure=options.on_failure,
         on_run=options.on_run,
-    )
-
-
-def _ark_settings(options: MethodOptions) -> ArkSettings:
-    """Return the settings of a run; a student explores as its teacher did."""
-    from graphret.ark import ArkSettings
-    from graphret.llm.causal import settings_of
-
-    local = options.model is not None and options.base_url is None
-    taught = settings_of(options.model or "").get("explored", {}) if local else {}
-    if options.prompt is not None and options.prompt != taught.get("prompt"):
-        taught = {"prompt": options.prompt}
-    preset = ArkSettings.paper() if options.as_in_the_paper else ArkSettings()
-    if taught.get("prompt") == "short":
-        preset = replace(ArkSettings.small(), early_stop=preset.early_stop)
-    return replace(
-        preset,
-        **taught,
-        n_agents=options.agents,
-        max_steps=options.steps,
-        max_seconds=options.seconds,
     )
 
 

@@ -40,7 +40,8 @@ SHORT = replace(ArkSettings.small(), n_agents=2, early_stop=False)
 
 
 def teacher(settings: ArkSettings = APART) -> Ark:
-    rules = ScriptedExplorer(aliases=ALIASES, brief=settings.prompt == "short")
+    schema = STORE.schema() if settings.prompt == "short" else None
+    rules = ScriptedExplorer(aliases=ALIASES, schema=schema)
     return Ark(rules, STORE, INDEX, settings=settings)
 
 
@@ -238,6 +239,9 @@ def test_the_commands_collect_train_and_ask(base: str, tmp_path: Path) -> None:
     chat = options.chat_model()
     assert isinstance(chat, CausalChat)
     assert chat.chat([Message.user("asthma")], max_tokens=2).usage.output_tokens <= 2
+    assert (
+        ArkSettings.of_student(base) == ArkSettings()
+    )  # of a model that is no student
     with opened_graph(str(films)) as opened:
         for prompt, expected in ((None, "short"), ("short", "short"), ("full", "full")):
             explores = opened.retriever("ark", replace(options, prompt=prompt))

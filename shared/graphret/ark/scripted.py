@@ -35,6 +35,7 @@ from graphret.planning.path_planner import (
 )
 from graphret.planning.paths import UNKNOWN
 from graphret.planning.question import QuestionReading, readings, spans
+from graphret.schema import GraphSchema
 
 Call: TypeAlias = tuple[str, dict[str, Any]]
 
@@ -66,27 +67,30 @@ class ScriptedExplorer:
         choose differently vote.
     aliases
         What people call relations and labels; see `graphret.planning.PathPlanner`.
-    brief
-        Whether it searches once, for the likeliest name alone, and takes as many nodes
-        of each call as the tools show: a teacher of small models, whose trajectories
-        are short.
+    schema
+        What a model is told of the graph. Knowing it, it searches once, for the
+        likeliest name, and explores by the relation that it follows, as many nodes as
+        the tools show: short trajectories, from which a small model learns. Without it,
+        all the neighbours of the nodes named tell it what relations there are.
     """
 
     name = "scripted-explorer"
 
     def __init__(
-        self, choice: int = 0, aliases: Aliases = None, *, brief: bool = False
+        self,
+        choice: int = 0,
+        aliases: Aliases = None,
+        *,
+        schema: GraphSchema | None = None,
     ) -> None:
-        self.choice, self.lexicon, self.brief = choice, Lexicon(aliases), brief
+        self.choice, self.lexicon, self.schema = choice, Lexicon(aliases), schema
 
     def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
         """Return the next calls, none once all is done; options change nothing."""
         transcript = Transcript.read(messages)
         planned = [] if transcript.finished else self.next_calls(transcript)
-        if self.brief:
-            planned = [
-                (name, _without_number(arguments)) for name, arguments in planned
-            ]
+        if self.schema is not None:
+            planned = [(name, _brief(arguments)) for name, arguments in planned]
         turn = sum(message.role == "assistant" for message in messages)
         calls = tuple(
             ToolCall(
@@ -110,7 +114,7 @@ class ScriptedExplorer:
         if not transcript.searches:
             names = [(part, SPAN_K) for part in spans(question, self.lexicon)]
             whole = (question, QUESTION_K)
-            parts = [*names, whole][:1] if self.brief else [whole, *names]
+            parts = [whole, *names] if self.schema is None else [*names, whole][:1]
             return [(SEARCH, {"query": part, "k": k}) for part, k in parts]
         names_by_id = {
             node.id: node.name for search in transcript.searches for node in search
@@ -120,19 +124,22 @@ class ScriptedExplorer:
             node
             for mention in mentions
             for node in mention.nodes
-            if node not in transcript.explorations
+            if node not in transcript.explorations and self.schema is None
         ]
         if fresh and transcript.turns < LAST_TURN:
             return [(EXPLORE, {"node": node, "k": MAX_K}) for node in fresh]
         if itself := _property_answers(question, transcript, mentions, self.lexicon):
             return ending(itself)
-        walks = _walks(question, transcript, mentions, self.lexicon, self.choice)
+        walks = _walks(question, transcript, mentions, self)
         return explorations(walks, transcript) or ending(_ranked(transcript, walks))
 
 
-def _without_number(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments that leave to the tool how many nodes it shows."""
-    return {name: value for name, value in arguments.items() if name != "k"}
+def _brief(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments without a number of nodes, and relations in both directions."""
+    kept = {name: value for name, value in arguments.items() if name != "k"}
+    if ways := kept.get("relation_types"):
+        kept["relation_types"] = [read_arrow(way)[0] for way in ways]
+    return kept
 
 
 class _Option(NamedTuple):
@@ -181,11 +188,11 @@ def _walks(
     question: str,
     transcript: Transcript,
     mentions: Sequence[LinkedMention],
-    lexicon: Lexicon,
-    choice: int,
+    policy: ScriptedExplorer,
 ) -> list[PlanProgress]:
     """Follow one of the paths that fit best from each name in the question."""
-    space = transcript.space(lexicon)
+    lexicon, choice, schema = policy.lexicon, policy.choice, policy.schema
+    space = transcript.space(lexicon) if schema is None else _known(schema, lexicon)
     places = frozenset((mention.start, mention.end) for mention in mentions)
     ids = {node for mention in mentions for node in mention.nodes}
     walks = []
@@ -195,7 +202,7 @@ def _walks(
         options = [
             option
             for node in mention.nodes
-            for option in _options(node, mention, read, space, transcript)
+            for option in _options(node, mention, read, space, transcript, schema)
         ]
         walks += _chosen_walk(
             sorted(options, key=_Option.order), transcript, ids, choice
@@ -209,17 +216,15 @@ def _options(
     read: Sequence[QuestionReading],
     space: PathSpace,
     transcript: Transcript,
+    schema: GraphSchema | None,
 ) -> list[_Option]:
     """Return the paths from a named node that fit the question well enough."""
-    looks = transcript.explorations.get(node)
-    if not looks:
+    types, edges = transcript.around(node, schema)
+    if not edges:
         return []
-    edges: Counter[tuple[str, bool]] = Counter()
-    for relation, outgoing, _, count in looks[0].relations:
-        edges[relation, outgoing] += count
-    table = space.table(looks[0].types or ("",))
+    table = space.table(types or ("",))
     misspelled = mention.nodes[node] < max(mention.nodes.values())
-    costs = space.costs(read, looks[0].types, table) + MISSPELLED * misspelled
+    costs = space.costs(read, types, table) + MISSPELLED * misspelled
     options = []
     for i in np.flatnonzero(costs <= WORST).tolist():
         path = space.path(table[i])
@@ -362,7 +367,8 @@ def _step(hop: Hop, looks: Sequence[ExploredNeighbors]) -> tuple[list[str], bool
     neighbor_ids = dict.fromkeys(
         other.id for look in looks for other in look.neighbors if step in other.via
     )
-    complete = any(look.relation_types == frozenset([arrow(*step)]) for look in looks)
+    limits = [{arrow(*step)}, {hop.relation}]
+    complete = any(look.relation_types in limits for look in looks)
     if not complete and (
         full_look := next((look for look in looks if look.relation_types is None), None)
     ):
@@ -468,6 +474,27 @@ class Transcript:
                     triples[source, relation, target] += n
         return _space(frozenset(triples.items()), frozenset(totals.items()), lexicon)
 
+    def around(
+        self, node: str, schema: GraphSchema | None
+    ) -> tuple[tuple[str, ...], Counter[tuple[str, bool]]]:
+        """Return the types of a node, and its edges by relation and direction.
+
+        Of a node that was not looked at whole, as many as the schema has of its types.
+        """
+        edges = Counter[tuple[str, bool]]()
+        looks = self.explorations.get(node, ())
+        for look in (look for look in looks if look.relation_types is None):
+            for relation, outgoing, _, count in look.relations:
+                edges[relation, outgoing] += count
+            return look.types, edges
+        found = (each for search in self.searches for each in search)
+        types = next((each.types for each in found if each.id == node), ())
+        triples = {} if schema is None else schema.relations
+        for (source, relation, target), count in triples.items():
+            edges[relation, True] += count * (source in types)
+            edges[relation, False] += count * (target in types)
+        return types, edges
+
     def _take(
         self,
         tool: str,
@@ -485,6 +512,16 @@ class Transcript:
             self.explorations.setdefault(explored.node, []).append(explored)
         elif tool == FINISH:
             self.finished = True
+
+
+def _known(schema: GraphSchema, lexicon: Lexicon) -> PathSpace:
+    """The kinds of paths that a schema tells of."""
+    totals = Counter[str]()
+    for (_, relation, _), number in schema.relations.items():
+        totals[relation] += number
+    return _space(
+        frozenset(schema.relations.items()), frozenset(totals.items()), lexicon
+    )
 
 
 @lru_cache(maxsize=64)  # from turn to turn, little new is known

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from graphret.errors import InvalidInput
+from graphret.llm.causal import settings_of
 
 MAX_K = 100  # nodes that one call of a tool may ask for
 MAX_FAILURES = (
@@ -89,6 +91,14 @@ class ArkSettings:
         exploration.
         """
         return cls(n_agents=1, max_steps=10, search_k=3, neighbors_k=10, prompt="short")
+
+    @classmethod
+    def of_student(cls, folder: str | Path) -> ArkSettings:
+        """Return what an agent of ``graphret train student`` was told in training.
+
+        The defaults where it does not say, and of any other model.
+        """
+        return cls(**settings_of(folder).get("explored", {}))
 
     def __post_init__(self) -> None:
         least = {"observation_tokens": 500, "snippet_chars": 0}

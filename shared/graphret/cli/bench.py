@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -252,7 +253,7 @@ def metaqa(
     """Questions of one to three hops over films: MetaQA."""
     from graphret.evaluation import bench_metaqa
 
-    chat = MethodOptions(model=model, base_url=base_url).chat_model()
+    chosen = MethodOptions(model=model, base_url=base_url)
     with progress() as report:
         result = bench_metaqa(
             data,
@@ -263,7 +264,8 @@ def metaqa(
             aliases=aliases,
             train=train,
             writer=writer,
-            model=chat,
+            model=chosen.chat_model(),
+            settings=chosen.ark_settings(),
             seed=seed,
             progress=report,
         )
@@ -319,8 +321,9 @@ def ark(
     from graphret.training import read_questions
 
     questions = read_questions(qa, limit)
-    chat = MethodOptions(model=model, base_url=base_url).chat_model()
-    driver = chat or ScriptedExplorer(aliases=aliases)
+    chosen = MethodOptions(model=model, base_url=base_url)
+    driver = chosen.chat_model() or ScriptedExplorer(aliases=aliases)
+    told = chosen.ark_settings()
     with opened_graph(graph) as opened, progress() as report:
 
         def ark_of(settings: ArkSettings) -> Ark:
@@ -328,7 +331,13 @@ def ark(
                 driver,
                 opened.store,
                 opened.index,
-                settings=settings,
+                settings=replace(
+                    told,
+                    n_agents=settings.n_agents,
+                    max_steps=settings.max_steps,
+                    early_stop=settings.early_stop,
+                    exploration=settings.exploration,
+                ),
                 temperature=temperature,
             )
 

@@ -288,8 +288,9 @@ def trajectories(
         early_stop=False,
     )
     with opened_graph(graph) as opened, writing_to(out), progress() as report:
+        schema = opened.store.schema() if short else None
         teacher = Ark(
-            chat or ScriptedExplorer(aliases=aliases, brief=short),
+            chat or ScriptedExplorer(aliases=aliases, schema=schema),
             opened.store,
             opened.index,
             settings=settings,

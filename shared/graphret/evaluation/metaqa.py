@@ -8,7 +8,7 @@ import re
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +154,7 @@ def bench_metaqa(
     train: float | None = None,
     writer: str | Path | None = None,
     model: ChatModel | None = None,
+    settings: ArkSettings = ArkSettings(),
     seed: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -184,6 +185,8 @@ def bench_metaqa(
     model
         A chat model that drives the agent, plans for ``grasp``, or names entities and
         reasons for ``graphraft``; none by default.
+    settings
+        How the agent explores; it is always one.
     seed
         Of the draw.
 
@@ -216,7 +219,7 @@ def bench_metaqa(
         shown = list(SHOWN)
         note = "the agents are driven by rules, not by a language model"
         for n in chosen_hops:
-            bench.measure_ark(n, questions[n], aliases or ALIASES)
+            bench.measure_ark(n, questions[n], aliases or ALIASES, settings)
     else:
         shown = list(SHOWN[:4])
         note = "plans are made without a language model"
@@ -274,7 +277,11 @@ class _MetaQA:
         self.seconds: dict[str, float] = {}
 
     def measure_ark(
-        self, n: int, questions: Sequence[MetaQuestion], aliases: str | Path
+        self,
+        n: int,
+        questions: Sequence[MetaQuestion],
+        aliases: str | Path,
+        settings: ArkSettings,
     ) -> None:
         """Measure one agent; where rules drive it, one that fails is an error."""
         runs: list[ArkRun] = []
@@ -282,7 +289,7 @@ class _MetaQA:
             self.model or ScriptedExplorer(aliases=aliases),
             self.store,
             self.index,
-            settings=ArkSettings(n_agents=1),
+            settings=replace(settings, n_agents=1),
             on_run=runs.append,
         )
         self._measure_search(n, questions)

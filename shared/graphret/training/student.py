@@ -23,7 +23,7 @@ from graphret.training.tuned import Progress
 #: 16,384 tokens.
 STUDENT_TUNING = LoRASettings(epochs=1.0, batch=1, rate=1e-5, max_tokens=16_384)
 #: The settings of an exploration on which depends what the agent reads.
-READ = (
+_TOLD = (
     "prompt",
     "exploration",
     "search_k",
@@ -135,7 +135,13 @@ def read_conversations(path: str | Path) -> list[Conversation]:
             ]
             short = record.get("settings", {}).get("prompt") == "short"
             conversation = Conversation(as_json_calls(messages, tools, short=short))
-        except (GraphretError, LookupError, TypeError, ValueError) as error:
+        except (
+            GraphretError,
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+        ) as error:
             raise InvalidInput(
                 f"{path}, trajectory {number}: {type(error).__name__}: {error}"
             ) from error
@@ -154,11 +160,12 @@ def explored_with(path: str | Path) -> dict[str, Any]:
     prompts = {each.get("prompt", "full") for each in settings}
     if len(prompts) > 1:
         raise InvalidInput(
-            f"{path}: expected trajectories of one prompt, got {', '.join(prompts)}"
+            f"{path}: expected trajectories of one prompt, got"
+            f" {', '.join(sorted(prompts))}"
         )
     return {
         name: values[0]
-        for name in READ
+        for name in _TOLD
         if (values := [each[name] for each in settings if name in each])
         and all(value == values[0] for value in values)
     }
