@@ -14,16 +14,20 @@ import json
 import random
 import statistics
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from side_by_side import Seat, SideBySide
+
 from graphret import Ark, ArkSettings
+from graphret.ark import ArkSession
 from graphret.evaluation.metaqa import MetaQuestion, load_questions
-from graphret.llm import ChatModel
-from graphret.llm.causal_chat import CausalChat
-from graphret.methods import opened_graph
+from graphret.llm.causal import load_model
+from graphret.methods import OpenGraph, opened_graph
 
 SEED = 0
 
@@ -46,42 +50,68 @@ def drawn_by_type(
 
 
 def measure(
-    model: ChatModel, graph: Path, questions: Sequence[MetaQuestion], record: Path
+    name: str,
+    graph: Path,
+    questions: Sequence[MetaQuestion],
+    record: Path,
+    at_once: int,
+    max_tokens: int,
 ) -> dict[str, Any]:
     """Let one agent explore for each question, and write what it selected as it goes.
 
-    Returns shares in percent, and means and medians a question.
+    Returns shares in percent, and means of a question.
     """
-    found, first, steps, seconds, tokens = [], [], [], [], []
+    model, tokenizer = load_model(name)
+    sessions: list[ArkSession] = []
+    began = time.process_time()
     with opened_graph(str(graph)) as opened, record.open("w", encoding="utf-8") as out:
-        ark = Ark(model, opened.store, opened.index, settings=ArkSettings.small())
-        for question in questions:
-            began = time.perf_counter()
-            [session] = ark.explore(question.text).sessions
-            seconds.append(time.perf_counter() - began)
-            found.append(bool(question.gold.intersection(session.selection)))
-            first.append(bool(question.gold.intersection(session.selection[:1])))
-            steps.append(len(session.steps))
-            tokens.append(session.tokens)
-            line = {
-                "question": question.text,
-                "gold": sorted(question.gold),
-                "selected": session.selection,
-                "stop": session.stop,
-                "found": found[-1],
-                "seconds": round(seconds[-1], 2),
-            }
-            out.write(json.dumps(line, ensure_ascii=False) + "\n")
+        for begin in range(0, len(questions), at_once):
+            asked = questions[begin : begin + at_once]
+            table = SideBySide(model, tokenizer, len(asked), max_tokens)
+            with ThreadPoolExecutor(at_once) as pool:
+                seats = [Seat(table, number) for number in range(len(asked))]
+                explored = pool.map(partial(explore, opened), seats, asked)
+                for question, session in zip(asked, explored, strict=True):
+                    sessions.append(session)
+                    out.write(line(question, session) + "\n")
             out.flush()
+    pairs = list(zip(questions, sessions, strict=True))
+    right = [question.gold.intersection(got.selection) for question, got in pairs]
+    first = [question.gold.intersection(got.selection[:1]) for question, got in pairs]
     return {
         "questions": len(questions),
-        "selected_a_right_answer": 100 * statistics.mean(found),
-        "selected_it_first": 100 * statistics.mean(first),
-        "steps": statistics.mean(steps),
-        "tokens": statistics.mean(tokens),
-        "median_seconds": statistics.median(seconds),
-        "seconds": sum(seconds),
+        "selected_a_right_answer": 100 * statistics.mean(map(bool, right)),
+        "selected_it_first": 100 * statistics.mean(map(bool, first)),
+        "stops": Counter(session.stop for session in sessions),
+        "steps": statistics.mean(len(session.steps) for session in sessions),
+        "tokens": statistics.mean(session.tokens for session in sessions),
+        "processor_seconds": (time.process_time() - began) / len(questions),
     }
+
+
+def explore(opened: OpenGraph, seat: Seat, question: MetaQuestion) -> ArkSession:
+    """Let an agent explore; it is told what students of the short prompt are."""
+    settings = ArkSettings.small()
+    ark = Ark(seat, opened.store, opened.index, settings=settings)
+    try:
+        [session] = ark.explore(question.text).sessions
+    finally:
+        seat.table.leave(seat.number)
+    return session
+
+
+def line(question: MetaQuestion, session: ArkSession) -> str:
+    fields = {
+        "question": question.text,
+        "gold": sorted(question.gold),
+        "selected": session.selection,
+        "stop": session.stop,
+        "error": session.error,
+        "written": [
+            [call.tool, call.arguments] for step in session.steps for call in step.calls
+        ],
+    }
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def main() -> None:
@@ -98,6 +128,7 @@ def main() -> None:
     measuring.add_argument("--record", type=Path, required=True)
     measuring.add_argument("--limit", type=int, default=200)
     measuring.add_argument("--seed", type=int, default=SEED)
+    measuring.add_argument("--at-once", type=int, default=20)
     measuring.add_argument("--max-tokens", type=int, default=256)
     given = parser.parse_args()
     if given.command == "questions":
@@ -106,8 +137,11 @@ def main() -> None:
         given.out.write_text("".join(lines), encoding="utf-8")
         return
     asked = load_questions(given.data, 1, "dev", limit=given.limit, seed=given.seed)
-    model = CausalChat(given.model, max_tokens=given.max_tokens)
-    print(json.dumps(measure(model, given.graph, asked, given.record), indent=2))
+    result = measure(
+        *(given.model, given.graph, asked, given.record),
+        *(given.at_once, given.max_tokens),
+    )
+    print(json.dumps(result, indent=2))
 
 
 if __name__ == "__main__":
