@@ -483,10 +483,11 @@ class Transcript:
         """
         edges = Counter[tuple[str, bool]]()
         looks = self.explorations.get(node, ())
-        for look in (look for look in looks if look.relation_types is None):
-            for relation, outgoing, _, count in look.relations:
+        whole = next((look for look in looks if look.relation_types is None), None)
+        if whole is not None:
+            for relation, outgoing, _, count in whole.relations:
                 edges[relation, outgoing] += count
-            return look.types, edges
+            return whole.types, edges
         found = (each for search in self.searches for each in search)
         types = next((each.types for each in found if each.id == node), ())
         triples = {} if schema is None else schema.relations
@@ -516,12 +517,7 @@ class Transcript:
 
 def _known(schema: GraphSchema, lexicon: Lexicon) -> PathSpace:
     """The kinds of paths that a schema tells of."""
-    totals = Counter[str]()
-    for (_, relation, _), number in schema.relations.items():
-        totals[relation] += number
-    return _space(
-        frozenset(schema.relations.items()), frozenset(totals.items()), lexicon
-    )
+    return _space(frozenset(schema.relations.items()), frozenset(), lexicon)
 
 
 @lru_cache(maxsize=64)  # from turn to turn, little new is known
