@@ -129,7 +129,7 @@ def main() -> None:
     measuring.add_argument("--limit", type=int, default=200)
     measuring.add_argument("--seed", type=int, default=SEED)
     measuring.add_argument("--at-once", type=int, default=20)
-    measuring.add_argument("--max-tokens", type=int, default=256)
+    measuring.add_argument("--max-tokens", type=int, default=128)
     given = parser.parse_args()
     if given.command == "questions":
         asked = drawn_by_type(load_questions(given.data, 1, "train"), given.each)
