@@ -29,7 +29,7 @@ LAYERS = [
         "validation",
         "where",
     },
-    {"storage", "splice", "nodes", "edges", "change", "schema", "executors"},
+    {"storage", "splice", "text_index", "nodes", "edges", "change", "schema", "executors"},
     {"stores"},
     {"search", "llm"},
     {

@@ -337,15 +337,15 @@ class CorpusNames:
 
     def parts(self) -> Parts:
         """The names as they are saved."""
-        return name_table_parts(self._nodes_by_name)
+        parts = name_table_parts(self._nodes_by_name)
+        parts.add("gazetteer", self._gazetteer.parts())
+        return parts
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> CorpusNames:
         """Open saved names."""
-        nodes_by_name, gazetteer = dict(saved_name_table(bundle)), Gazetteer()
-        for name in nodes_by_name:
-            gazetteer.add_words(name.split())
-        return cls(Layered(nodes_by_name), gazetteer)
+        gazetteer = Gazetteer.from_bundle(bundle.sub("gazetteer"))
+        return cls(saved_name_table(bundle), gazetteer)
 
     def __reduce__(self) -> Any:
         # Other processes need only the node that spells each name.

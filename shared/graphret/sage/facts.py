@@ -77,14 +77,14 @@ class NodeFacts:
     def parts(self) -> Parts:
         """The facts as they are saved."""
         parts = Parts({name: getattr(self, name) for name in _COLUMNS})
-        parts.add_texts("strings", self.strings.texts())
+        parts.add("strings", self.strings.parts())
         return parts
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> NodeFacts:
         """Open saved facts."""
         columns: dict[str, Any] = {name: bundle.arrays[name] for name in _COLUMNS}
-        return cls(Codes.from_texts(bundle.texts("strings")), **columns)
+        return cls(Codes.from_bundle(bundle.sub("strings")), **columns)
 
     @cached_property
     def number(self) -> NDArray[np.int64]:
@@ -101,7 +101,7 @@ class NodeFacts:
         asked = flags(self.strings.find(items), len(self.strings))
         for column in (self.source, self.file, self.document):
             for position in np.flatnonzero(asked[column]).tolist():
-                yield self.strings.values[column[position]], position
+                yield self.strings[column[position]], position
 
     def of_kin(self, kin: Collection[tuple[str, ...]]) -> NDArray[np.int64]:
         """Return the nodes that are chunks of one of the sources."""

@@ -317,8 +317,8 @@ class Mentions:
             },
             {"strongest": self.strongest},
         )
-        parts.add_texts("spelled", self.spelled.texts())
-        parts.add_texts("about", self.about.texts())
+        parts.add("spelled", self.spelled.parts())
+        parts.add("about", self.about.parts())
         parts.add("names", self.names.parts())
         return parts
 
@@ -328,8 +328,8 @@ class Mentions:
         return cls(
             names=NodeNames.from_bundle(bundle.sub("names"), settings),
             said=Said(*(bundle.arrays[f"said.{name}"] for name in _SAID_TYPES)),
-            spelled=Codes.from_texts(bundle.texts("spelled")),
-            about=Codes.from_texts(bundle.texts("about")),
+            spelled=Codes.from_bundle(bundle.sub("spelled")),
+            about=Codes.from_bundle(bundle.sub("about")),
             everyday=bundle.arrays["everyday"],
             believed=bundle.arrays["believed"],
             strongest=bundle.meta["strongest"],
@@ -375,8 +375,8 @@ def _completing(
 
 def _renaming(
     change: Change, before: NodeFacts, facts: NodeFacts
-) -> tuple[set[str], dict[str, Sequence[str]]]:
-    """Return the nodes that no longer bear names, and the names of those that now do.
+) -> tuple[dict[str, Sequence[str]], dict[str, Sequence[str]]]:
+    """Return the names of nodes that no longer bear any, and of those that now do.
 
     Only the first node of each file bears names.
     """
@@ -385,12 +385,16 @@ def _renaming(
     stays = stays[flags(now, len(change.after))[stays] & (stays >= 0)]
     gone = was[~flags(change.came_from[stays], len(change.before))[was]]
     come = now[~flags(stays, len(change.after))[now]]
-    named: dict[str, Sequence[str]] = {}
-    for block in batched(come):
-        named.update(
-            (node.id, reference_names(node)) for node in change.after.at(block)
-        )
-    return set(change.before.ids.take(gone)), named
+    return _named(change.before, gone), _named(change.after, come)
+
+
+def _named(nodes: NodeTable, chosen: NDArray[np.int64]) -> dict[str, Sequence[str]]:
+    """Return the names of some nodes, by id."""
+    return {
+        node.id: reference_names(node)
+        for block in batched(chosen)
+        for node in nodes.at(block)
+    }
 
 
 def _used(mention: Mention, text: str) -> tuple[int, int, bool, int]:
