@@ -76,13 +76,14 @@ class Parts:
 
     def add_texts(self, name: str, texts: TextArray) -> None:
         """Add an array of texts; `texts` has it again."""
-        compact = texts.compact()
-        self.arrays[f"{name}/bytes"] = compact.data
-        self.arrays[f"{name}/offsets"] = compact.offsets
+        data, offsets = texts.pack()
+        self.arrays[f"{name}/bytes"] = data
+        self.arrays[f"{name}/offsets"] = offsets
 
     def texts(self, name: str) -> TextArray:
         """Return an array of texts that was added under a name."""
-        return TextArray(self.arrays[f"{name}/bytes"], self.arrays[f"{name}/offsets"])
+        data, offsets = (self.arrays[f"{name}/{of}"] for of in ("bytes", "offsets"))
+        return TextArray.packed(data, offsets)
 
 
 @dataclass(kw_only=True)

@@ -52,16 +52,17 @@ class TextIndex(Mapping[str, int]):
     @classmethod
     def of(cls, texts: TextArray) -> TextIndex:
         """Index texts of which no two are equal."""
-        compact = texts.compact()
-        data, n_texts = compact.data.tobytes(), len(texts)
+        packed, offsets = texts.pack()
+        data, n_texts = packed.tobytes(), len(texts)
         n_buckets = 1 << max(n_texts.bit_length() - 1, 0)
         checksums = (
-            crc32(data[begin:end]) for begin, end in pairwise(compact.offsets.tolist())
+            crc32(data[begin:end]) for begin, end in pairwise(offsets.tolist())
         )
         buckets = np.fromiter(checksums, np.int64, n_texts) & (n_buckets - 1)
         order = np.argsort(buckets, kind="stable")
         starts = ends_of(np.bincount(buckets, minlength=n_buckets))
-        return cls(compact, starts.astype(np.int32), order.astype(np.int32))
+        texts = TextArray.packed(packed, offsets)
+        return cls(texts, starts.astype(np.int32), order.astype(np.int32))
 
     def parts(self) -> Parts:
         """The index as it is saved, with its texts."""
@@ -78,8 +79,8 @@ class TextIndex(Mapping[str, int]):
     @cached_property
     def _buffers(self) -> tuple[memoryview, ...]:
         """The arrays, as what single items are read from soonest."""
-        texts = self.texts
-        arrays = self.starts, self.order, texts.offsets, texts.data
+        data, offsets = self.texts.pack()
+        arrays = self.starts, self.order, offsets, data
         return tuple(memoryview(np.ascontiguousarray(array)) for array in arrays)
 
     def find(self, text: str) -> int:
