@@ -6,11 +6,12 @@ each kind of link is worth.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import chain
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from graphret.change import Change
 from graphret.columns import Records, to_json
 from graphret.edges import NO_ROW, EdgeTable
-from graphret.executors import LOCAL, Executor, batched
+from graphret.executors.blocks import BLOCK, LOCAL, Executor, batched
 from graphret.expansion.frontier import MENTIONS
 from graphret.linking.usage import UseCounts, can_be_everyday, may_be_word
 from graphret.nodes import NodeTable
@@ -120,6 +121,12 @@ class Said:
             )
         )
 
+    @classmethod
+    def concat(cls, parts: Sequence[Said]) -> Said:
+        """Return the rows of all parts, in their order."""
+        columns = ([getattr(part, name) for part in parts] for name in _SAID_TYPES)
+        return cls(*map(np.concatenate, columns))
+
     def __len__(self) -> int:
         return len(self.owner)
 
@@ -213,7 +220,7 @@ class Mentions:
         )
         # what names a node that is gone is read again, as the name changed
         void = np.flatnonzero((before.owner < 0) | again[before.owner])
-        made = self._read(change.after, np.flatnonzero(again), names, executor)
+        made = self._read(change, np.flatnonzero(again), names, executor)
         behind = np.full(len(made), len(before))
         said = before.spliced(Merge(len(before), void, behind), made)
         differing = before.at(void).joined(made)
@@ -226,7 +233,8 @@ class Mentions:
         The names that a cell and what stands around it make up depend on this rarity.
         """
         names, of_tables = self.names.fitted(), facts.is_table[self.said.owner]
-        made = self._read(nodes, np.flatnonzero(facts.is_table), names, LOCAL)
+        change, tables = Change.reading(nodes, ()), np.flatnonzero(facts.is_table)
+        made = self._read(change, tables, names, LOCAL)
         said = self.said.at(~of_tables).joined(made)
         differing = self.said.at(of_tables).joined(made)
         after = replace(self, names=names)
@@ -276,22 +284,34 @@ class Mentions:
 
     def _read(
         self,
-        nodes: NodeTable,
+        change: Change,
         chosen: NDArray[np.int64],
         names: NodeNames,
         executor: Executor,
     ) -> Said:
-        """Return what some nodes name."""
-        units = [*units_of(nodes, chosen)]
-        found = [*chain.from_iterable(executor.map(names, batched(units)))]
-        ids = [*{id_ for by_target in found for id_ in by_target}]
-        place = dict(zip(ids, nodes.positions(ids).tolist(), strict=True))
-        rows = [
-            (unit.owner, place[id_], unit.row, *self._told(unit, mention))
-            for unit, by_target in zip(units, found, strict=True)
-            for id_, mention in by_target.items()
-        ]
-        return Said.of(rows)
+        """Return what some nodes name after a change."""
+        waiting = deque[Sequence[TextUnit]]()  # blocks whose results are still to come
+
+        def blocks() -> Iterator[Sequence[TextUnit]]:
+            units = units_of(change.read(chosen))
+            while block := [*islice(units, BLOCK)]:
+                waiting.append(block)
+                yield block
+
+        place: dict[str, int] = {}
+        said = [Said.of([])]
+        for found in executor.map(names, blocks()):
+            new = [
+                *{id_ for by_target in found for id_ in by_target if id_ not in place}
+            ]
+            place |= zip(new, change.after.positions(new).tolist(), strict=True)
+            rows = [
+                (unit.owner, place[id_], unit.row, *self._told(unit, mention))
+                for unit, by_target in zip(waiting.popleft(), found, strict=True)
+                for id_, mention in by_target.items()
+            ]
+            said.append(Said.of(rows))
+        return Said.concat(said)
 
     def _told(self, unit: TextUnit, mention: Mention) -> tuple[Any, ...]:
         """Return a mention without its ends, in the order of `Said`."""

@@ -12,11 +12,9 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphret.columns import TextArray
 from graphret.edges import NO_ROW
-from graphret.executors import batched
 from graphret.linking.gazetteer import Gazetteer
 from graphret.linking.layered import Layered
 from graphret.linking.name_table import (
@@ -26,13 +24,13 @@ from graphret.linking.name_table import (
     updated_postings,
 )
 from graphret.linking.usage import NameUse, use_at
-from graphret.nodes import NodeTable
 from graphret.sage.names import MAX_NAME_WORDS, without_stop_words
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.storage import Bundle, Parts
 from graphret.text import words as words_of
 from graphret.text_index import SavedLists, TextIndex, starts_of
+from graphret.types import Node
 
 Words: TypeAlias = tuple[str, ...]
 #: The id of a node with a word in its full name, and that name.
@@ -78,10 +76,9 @@ class Name(NamedTuple):
     is_full: bool
 
 
-def units_of(nodes: NodeTable, chosen: NDArray[np.int64]) -> Iterator[TextUnit]:
-    """Yield the texts and the rows of the nodes at some positions."""
-    read = (node for block in batched(chosen) for node in nodes.at(block))
-    for owner, node in zip(chosen.tolist(), read, strict=True):
+def units_of(nodes: Iterable[tuple[int, Node]]) -> Iterator[TextUnit]:
+    """Yield the texts and the rows of nodes, which come with their positions."""
+    for owner, node in nodes:
         rows = node.properties.get("table_rows")
         text = (
             node.text
@@ -426,9 +423,9 @@ def _bearers(
 
 
 def _postings(full: Mapping[str, Words]) -> list[tuple[str, Posting]]:
-    return [
-        (word, (id_, " ".join(words))) for id_, words in full.items() for word in words
-    ]
+    """Return the postings of full names, given by who bears them."""
+    bearers = [((id_, " ".join(words)), words) for id_, words in full.items()]
+    return [(word, bearer) for bearer, words in bearers for word in words]
 
 
 @lru_cache(1 << 18)
