@@ -80,8 +80,8 @@ class TextIndex(Mapping[str, int]):
     def _buffers(self) -> tuple[memoryview, ...]:
         """The arrays, as what single items are read from soonest."""
         data, offsets = self.texts.pack()
-        arrays = self.starts, self.order, offsets, data
-        return tuple(memoryview(np.ascontiguousarray(array)) for array in arrays)
+        arrays: tuple[NDArray[Any], ...] = self.starts, self.order, offsets, data
+        return tuple(np.ascontiguousarray(array).data for array in arrays)
 
     def find(self, text: str) -> int:
         """Return the position of a text, -1 where it is none of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -124,7 +125,7 @@ class CodeLists:
     @classmethod
     def of(cls, lists: Iterable[Sequence[int]]) -> CodeLists:
         """Put lists of numbers together."""
-        starts, codes = [0], list[int]()
+        starts, codes = array("q", [0]), array("i")
         for one in lists:
             codes.extend(one)
             starts.append(len(codes))
