@@ -367,7 +367,7 @@ class SageGraph:
         with self._writing:
             gone = set().union(*self.state.nodes_of(items).values())
             if replace_documents:
-                gone |= outdated(fresh, self.nodes)
+                gone |= outdated(fresh, self.nodes, self.state.connections.facts)
             self._change(with_siblings(fresh, self.state, gone), gone, list(edges))
         return [node.id for node in fresh]
 
