@@ -131,8 +131,8 @@ class FieldTerms:
             return by_text.tocsc()
         if field not in self._postings:
             self._postings[field] = Postings.of(said)
-        owners, terms = self._postings[field].occurrences(only, said)
-        ones, starts = np.ones(len(owners), np.float32), row_starts(terms, len(only))
+        owners, which = self._postings[field].occurrences(only, said)
+        ones, starts = np.ones(len(owners), np.float32), row_starts(which, len(only))
         return sp.csc_matrix((ones, owners, starts), shape=(n_texts, len(only)))
 
     @property
