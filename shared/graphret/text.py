@@ -29,8 +29,13 @@ _PART_OF_LETTER = (
 #: Where the names of relations, labels and properties are split into words.
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _BRACKET = re.compile(r"(?<!\s)\s*+\([^()]*\)")
+# Characters that are a word each, and in ASCII those between words.
+_CHARACTER_WORDS = "\u3041-\u3098\u309b-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
+_BETWEEN = r"\0-/:-@\[-`{-\x7f"
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
-_UNSPACED = re.compile("[\u3041-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
+_UNSPACED = re.compile(f"[{_CHARACTER_WORDS}]")
+# A piece of a text that can be read by itself: no word goes beyond it.
+_PIECE = re.compile(f"[^{_BETWEEN}][^{_BETWEEN}{_CHARACTER_WORDS}]*+")
 _SHAPE = re.compile(r"cz*|[xz]+")
 
 
@@ -88,21 +93,33 @@ def tokenize(text: str) -> list[Token]:
     if text.isascii():
         return [(m[0], m.start(), m.end()) for m in _ASCII_WORD.finditer(text.lower())]
     tokens: list[Token] = []
-    for match in _SHAPE.finditer(text.translate(_SHAPES)):
-        start, end = match.span()
-        tokens.extend(
-            (word, start, end) for word in text[start:end].translate(_FOLD).split()
-        )
+    for piece in _PIECE.finditer(text):
+        start = piece.start()
+        if piece[0].isascii():
+            tokens.append((piece[0].lower(), start, piece.end()))
+            continue
+        for word, word_start, word_end in _tokens_of(piece[0]):
+            tokens.append((word, start + word_start, start + word_end))
     return tokens
 
 
 def words(text: str) -> list[str]:
     """Return the normalised words of a text, as `tokenize` does, without places."""
-    if text.isascii():
-        return _ASCII_WORD.findall(text.lower())
-    if _UNSPACED.search(text) is None:
+    if text.isascii() or _UNSPACED.search(text) is None:
         return text.translate(_FOLD).split()
-    return [word for word, _, _ in tokenize(text)]
+    pieces = map(_tokens_of, _PIECE.findall(text))
+    return [word for tokens in pieces for word, _, _ in tokens]
+
+
+@lru_cache(maxsize=1 << 15)
+def _tokens_of(piece: str) -> tuple[Token, ...]:
+    """Return the words of a piece of a text; the pieces of a language repeat."""
+    shapes = _SHAPE.finditer(piece.translate(_SHAPES))
+    return tuple(
+        (word, shape.start(), shape.end())
+        for shape in shapes
+        for word in piece[slice(*shape.span())].translate(_FOLD).split()
+    )
 
 
 def _fold(character: str) -> str:
