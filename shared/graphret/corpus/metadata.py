@@ -40,6 +40,7 @@ _NO_NAME = frozenset(
     "yes no none unknown tba tbd tbc n a na various total null nan true false did"
     " not".split()
 )
+_NO_CONTENT = FUNCTION_WORDS | _MONTHS
 _CONNECTORS = frozenset(
     "of the de la le les von van der den du del della di da dos al el bin ibn und"
     " for".split()
@@ -410,57 +411,59 @@ def _title_names(node: Node) -> Iterator[str]:
 
 
 def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """Return the places of the capitalised phrases in a text.
+    """Yield the places of the capitalised phrases in a text.
 
     A single word that begins a sentence counts if it also occurs elsewhere.
     """
-    shape, before, initial = "", 0, False
-    for word, start, end in tokens:
-        gap = text[before:start]
-        shape += "i" if initial and gap == ". " else _GAPS.get(gap, "x")
-        if text[start].isupper():
-            shape += "T" if word in FUNCTION_WORDS else "U"
+    elsewhere: set[str] = set()
+    doubtful: list[Token] = []
+    for match in _PHRASE.finditer(_shape(text, tokens)):
+        phrase = tokens[match.start() // 2 : match.end() // 2]
+        words = [word for word, _, _ in phrase]
+        start, end = phrase[0][1], phrase[-1][2]
+        if not _can_be_name(words):
+            continue
+        if len(phrase) == 1 and _BEGINS_SENTENCE.search(
+            text[max(0, start - 3) : start]
+        ):
+            doubtful += phrase
         else:
-            shape += (
-                "C"
-                if word in _CONNECTORS
-                else "D"
-                if text[start:end].isdigit()
-                else "O"
-            )
-        before, initial = end, end - start == 1
-    phrases = [
-        tokens[match.start() // 2 : match.end() // 2]
-        for match in _PHRASE.finditer(shape)
-    ]
-    phrases = [
-        phrase for phrase in phrases if _can_be_name([word for word, _, _ in phrase])
-    ]
-    doubtful = [
-        len(phrase) == 1
-        and _BEGINS_SENTENCE.search(text[max(0, phrase[0][1] - 3) : phrase[0][1]])
-        for phrase in phrases
-    ]
-    elsewhere = {
-        word
-        for phrase, doubt in zip(phrases, doubtful, strict=True)
-        if not doubt
-        for word, _, _ in phrase
-    }
-    sure = (
-        phrase
-        for phrase, doubt in zip(phrases, doubtful, strict=True)
-        if not doubt or phrase[0][0] in elsewhere
-    )
-    return ((phrase[0][1], phrase[-1][2]) for phrase in sure)
+            elsewhere.update(words)
+            yield start, end
+    yield from ((start, end) for word, start, end in doubtful if word in elsewhere)
+
+
+def _shape(text: str, tokens: Sequence[Token]) -> str:
+    """Return the shape of a text for `_PHRASE`, two letters a word.
+
+    A word that is not capitalised is told from others only where it may go on a phrase.
+    """
+    shape: list[str] = []
+    before, is_initial, is_open = 0, False, False
+    for word, start, end in tokens:
+        is_capitalised = text[start].isupper()
+        if is_capitalised or is_open:
+            gap = text[before:start]
+            shape.append("i" if is_initial and gap == ". " else _GAPS.get(gap, "x"))
+            if is_capitalised:
+                kind = "T" if word in FUNCTION_WORDS else "U"
+            elif word in _CONNECTORS:
+                kind = "C"
+            else:
+                kind = "D" if text[start:end].isdigit() else "O"
+            shape.append(kind)
+            is_open = kind != "O"
+        else:
+            shape.append("xO")
+        before, is_initial = end, end - start == 1
+    return "".join(shape)
 
 
 def _can_be_name(words: Sequence[str]) -> bool:
-    has_content = any(
-        word not in FUNCTION_WORDS and word not in _MONTHS and not word.isdigit()
-        for word in words
-    )
-    return has_content and sum(map(len, words)) > 1
+    for word in words:
+        if word not in _NO_CONTENT and not word.isdigit():
+            return len(words) > 1 or len(word) > 1
+    return False
 
 
 def _is_textual(cell: str) -> bool:

@@ -6,7 +6,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
-from itertools import repeat
+from itertools import count, repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -70,7 +70,8 @@ class FieldTerms:
 
         The terms of `vocabulary` keep their positions.
         """
-        positions = dict(vocabulary or {})
+        known = vocabulary or {}
+        positions = defaultdict(count(len(known)).__next__, known)
         found: dict[str, tuple[Any, Any]] = defaultdict(
             lambda: (array("i"), array("i"))
         )
@@ -83,13 +84,11 @@ class FieldTerms:
                 texts = value if isinstance(value, list) else [value]
                 n_rows = max(n_rows, divided * len(texts))
                 for row, text in enumerate(texts, first if divided else node):
-                    said = [
-                        positions.setdefault(term, len(positions))
-                        for term in analyzer(text)
-                    ]
+                    said = [*map(positions.__getitem__, analyzer(text))]
                     terms.extend(said)
                     owners.extend(repeat(row, len(said)))
             row_indptr.append(first + n_rows)
+        positions.default_factory = None  # it has every term now
         fields_of = {}
         for name, (owners, terms) in found.items():
             height = row_indptr[-1] if name.endswith(ROWS) else len(row_indptr) - 1
