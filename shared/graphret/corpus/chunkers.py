@@ -223,7 +223,7 @@ def split_sentences(text: str) -> Iterator[Span]:
     sentence_ends = (
         match.end()
         for match in _END.finditer(text)
-        if match[0][0] not in _STOPS or _ends_sentence(text, match)
+        if text[match.start()] not in _STOPS or _ends_sentence(text, *match.span())
     )
     pieces = (
         _SENTENCE.search(text, *place)
@@ -232,16 +232,14 @@ def split_sentences(text: str) -> Iterator[Span]:
     return (piece.span() for piece in pieces if piece)
 
 
-def _ends_sentence(text: str, match: re.Match[str]) -> bool:
+def _ends_sentence(text: str, start: int, end: int) -> bool:
     """Whether a stop ends a sentence, by the words before and after it."""
-    following = (
-        text[match.end() : match.end() + 2 * _LOOK_BACK].lstrip().lstrip(_OPENERS)
-    )
+    following = text[end : end + 2 * _LOOK_BACK].lstrip().lstrip(_OPENERS)
     if following[:1].islower():
         return False
-    if match[0][0] != "." or match[0].startswith(".."):
+    if text[start] != "." or text.startswith("..", start):
         return True
-    word = _LAST_WORD.search(text[max(0, match.start() - _LOOK_BACK) : match.start()])
+    word = _LAST_WORD.search(text, max(0, start - _LOOK_BACK), start)
     last = word[1].lower() if word else ""
     if last in _TITLES or (last in _NUMBERED and following[:1].isdigit()):
         return False

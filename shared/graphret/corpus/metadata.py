@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from typing import Any, Protocol
@@ -155,10 +155,14 @@ def filled(node: Node, metadata: Mapping[str, Any], name: str, listing: str) -> 
         *new,
         *(["name"] if name and not node.name else []),
     ]
-    return replace(
-        node,
-        name=node.name or name,
-        properties={**properties, **new, listing: keys} if keys else properties,
+    if not keys:
+        return node
+    return Node(
+        node.id,
+        node.labels,
+        node.name or name,
+        node.text,
+        {**properties, **new, listing: keys},
     )
 
 
@@ -167,15 +171,16 @@ def without(node: Node, listing: str, keep: Sequence[str] = ()) -> Node:
 
     The property `listing` lists what was filled.
     """
-    listed = node.properties.get(listing, ())
+    if listing not in node.properties:
+        return node
+    listed = node.properties[listing]
     # "name" stands for the node's name, not for a property.
     removed = {listing, *listed} - {"name", *keep}
     properties = {
         key: value for key, value in node.properties.items() if key not in removed
     }
-    return replace(
-        node, name="" if "name" in listed else node.name, properties=properties
-    )
+    name = "" if "name" in listed else node.name
+    return Node(node.id, node.labels, name, node.text, properties)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +225,7 @@ def _lead(text: str) -> str:
     """Return the first sentence of a text, without brackets."""
     head = _HEADINGS.sub("", running_text(text[: 4 * _LEAD_CHARS])[:_LEAD_CHARS])
     start, end = next(split_sentences(head), (0, 0))
-    return " ".join(_BRACKETS.sub(" ", head[start:end]).split()[:_TOPIC_WORDS]).rstrip(
+    return " ".join(_without_brackets(head[start:end]).split()[:_TOPIC_WORDS]).rstrip(
         " .,;:"
     )
 
@@ -248,7 +253,7 @@ def _of_text(node: Node, names: CorpusNames) -> dict[str, Any]:
         entities += [
             value for value in values if isinstance(value, str) and _is_textual(value)
         ]
-    bare = normalize_name(_BRACKETS.sub(" ", title))
+    bare = normalize_name(_without_brackets(title))
     has_title = not title or (bare and bare in normalize_name(lead))
     topic = lead if lead and has_title else f"{title}: {lead}" if lead else title
     return {
@@ -407,7 +412,12 @@ def _title_names(node: Node) -> Iterator[str]:
     """
     titles = alias_list([node.name, node.properties.get("title")])
     for name in (*titles, *alias_list(node.properties.get("aliases"))):
-        yield from dict.fromkeys(filter(None, (name, _BRACKETS.sub(" ", name).strip())))
+        yield from dict.fromkeys(filter(None, (name, _without_brackets(name).strip())))
+
+
+def _without_brackets(text: str) -> str:
+    """Return a text with a space in place of brackets of any kind, where it has any."""
+    return _BRACKETS.sub(" ", text) if "(" in text or "[" in text else text
 
 
 def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
@@ -469,7 +479,7 @@ def _can_be_name(words: Sequence[str]) -> bool:
 def _is_textual(cell: str) -> bool:
     """Whether a cell is a few words, mostly letters, and no date, number or filler."""
     words, letters = (
-        normalize_name(_BRACKETS.sub(" ", cell)).split(),
+        normalize_name(_without_brackets(cell)).split(),
         sum(map(str.isalpha, cell)),
     )
     if not 0 < len(words) <= _MAX_CELL_WORDS or "://" in cell or "@" in cell:
