@@ -241,10 +241,9 @@ def _of_text(node: Node, names: CorpusNames) -> dict[str, Any]:
     properties = node.properties
     title = node.name or str(properties.get("title") or "")
     lead = _lead(node.text)
-    entities, title_from_lead = [*_title_names(node), *names.in_text(node.text)], ""
-    if node.label == "Document":
-        title_from_lead = _name_of_lead(lead)
-    else:
+    entities = [*_title_names(node), *names.in_text(node.text)]
+    is_document = node.label == "Document"
+    if not is_document:
         values = (
             part
             for value in properties.values()
@@ -258,7 +257,7 @@ def _of_text(node: Node, names: CorpusNames) -> dict[str, Any]:
     topic = lead if lead and has_title else f"{title}: {lead}" if lead else title
     return {
         "topic": topic,
-        "title": "" if title else title_from_lead,
+        "title": _name_of_lead(lead) if is_document and not title else "",
         "entities": distinct(entities),
     }
 
