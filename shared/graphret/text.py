@@ -32,7 +32,6 @@ _BRACKET = re.compile(r"(?<!\s)\s*+\([^()]*\)")
 # Characters that are a word each, and in ASCII those between words.
 _CHARACTER_WORDS = "\u3041-\u3098\u309b-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
 _BETWEEN = r"\0-/:-@\[-`{-\x7f"
-_ASCII_WORD = re.compile(r"[a-z0-9]+")
 _UNSPACED = re.compile(f"[{_CHARACTER_WORDS}]")
 # A piece of a text that can be read by itself: no word goes beyond it.
 _PIECE = re.compile(f"[^{_BETWEEN}][^{_BETWEEN}{_CHARACTER_WORDS}]*+")
@@ -91,9 +90,16 @@ def tokenize(text: str) -> list[Token]:
 
     Chinese characters and kana, which are written without spaces, count as a word each.
     """
-    if text.isascii():
-        return [(m[0], m.start(), m.end()) for m in _ASCII_WORD.finditer(text.lower())]
     tokens: list[Token] = []
+    if text.isascii():
+        start = 0
+        # Each character of ASCII is folded to one, so that the places stay.
+        for word in text.translate(_FOLD).split(" "):
+            end = start + len(word)
+            if word:
+                tokens.append((word, start, end))
+            start = end + 1
+        return tokens
     for piece in _PIECE.finditer(text):
         start = piece.start()
         if piece[0].isascii():

@@ -398,8 +398,9 @@ class CorpusNames:
 def _keys(node: Node) -> Iterator[tuple[str, str]]:
     """Yield the words and the spelling of each title that can be a name in texts."""
     for name in _title_names(node):
-        if _can_be_name(normalize_name(name).split()):
-            yield " ".join(words_of(name)), name
+        words = words_of(name)
+        if _can_be_name(words):
+            yield " ".join(words), name
 
 
 def _title_names(node: Node) -> Iterator[str]:
