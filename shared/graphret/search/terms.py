@@ -6,7 +6,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
-from itertools import repeat
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -70,30 +70,32 @@ class FieldTerms:
 
         The terms of `vocabulary` keep their positions.
         """
-        positions = dict(vocabulary or {})
-        found: dict[str, tuple[Any, Any]] = defaultdict(
-            lambda: (array("i"), array("i"))
+        known = vocabulary or {}
+        positions = defaultdict(count(len(known)).__next__, known)
+        # By field the texts' nodes or rows, how many terms each has, and the terms.
+        found: dict[str, tuple[Any, Any, Any]] = defaultdict(
+            lambda: (array("i"), array("i"), array("i"))
         )
         row_indptr = array("q", [0])
         for node, fields in enumerate(nodes):
             first, n_rows = row_indptr[-1], 0
             for name, value in fields.items():
                 divided = isinstance(value, list)
-                owners, terms = found[name.removesuffix(ROWS) + divided * ROWS]
+                key = name.removesuffix(ROWS) + divided * ROWS
+                owners, lengths, terms = found[key]
                 texts = value if isinstance(value, list) else [value]
                 n_rows = max(n_rows, divided * len(texts))
                 for row, text in enumerate(texts, first if divided else node):
-                    said = [
-                        positions.setdefault(term, len(positions))
-                        for term in analyzer(text)
-                    ]
-                    terms.extend(said)
-                    owners.extend(repeat(row, len(said)))
+                    said = [*map(positions.__getitem__, analyzer(text))]
+                    owners.append(row)
+                    lengths.append(len(said))
+                    terms.fromlist(said)
             row_indptr.append(first + n_rows)
+        positions.default_factory = None  # it has every term now
         fields_of = {}
-        for name, (owners, terms) in found.items():
+        for name, (owners, lengths, terms) in found.items():
             height = row_indptr[-1] if name.endswith(ROWS) else len(row_indptr) - 1
-            indptr = row_starts(np.asarray(owners, dtype=np.int32), height)
+            indptr = row_starts(np.repeat(owners, lengths), height)
             fields_of[name] = indptr, np.asarray(terms, dtype=np.int32)
         return cls(positions, fields_of, np.asarray(row_indptr, dtype=np.int64))
 
