@@ -98,12 +98,15 @@ class _Numbered(dict[Any, int]):
     def __init__(self, saved: TextIndex, values: list[Any]) -> None:
         super().__init__((value, code) for code, value in enumerate(values))
         self._saved, self._values = saved, values
+        self._n_saved = len(saved)
 
     def __missing__(self, value: Any) -> int:
-        if (code := self._saved.find(value)) < 0:
-            code = len(self._saved) + len(self._values)
+        code = self._saved.find(value) if self._n_saved else -1
+        if code < 0:
+            code = self._n_saved + len(self._values)
             self._values.append(value)
-        return self.setdefault(value, code)
+        self[value] = code
+        return code
 
     def find(self, value: Any) -> int:
         """Return the number of a value, -1 where it has none."""
