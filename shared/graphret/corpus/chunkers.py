@@ -35,7 +35,7 @@ _END = re.compile(
     re.VERBOSE,
 )
 _SENTENCE = re.compile(r"\S(?:.*\S)?", re.DOTALL)
-_LAST_WORD = re.compile(r"([^\s(\[\"'“‘]+)\s?$")
+_LAST_WORD = re.compile(r"([^\s(\[\"'“‘]++)\s?$")
 _DOTTED = re.compile(r"(?:\w\.)++\w?")
 _LOOK_BACK = 24
 _OPENERS = "\"'“‘«([¿¡`"
@@ -239,7 +239,7 @@ def _ends_sentence(text: str, start: int, end: int) -> bool:
         return False
     if text[start] != "." or text.startswith("..", start):
         return True
-    word = _LAST_WORD.search(text[max(0, start - _LOOK_BACK) : start])
+    word = _LAST_WORD.search(text, max(0, start - _LOOK_BACK), start)
     last = word[1].lower() if word else ""
     if last in _TITLES or (last in _NUMBERED and following[:1].isdigit()):
         return False
