@@ -290,7 +290,8 @@ class SageGraph(graphret.SageGraph):
             for node in nodes
             if (source := node.source_node) is not None and source.hash
         }
-        sources = (source_of(node) for node in self.nodes) if hashes else ()
+        of_documents = self.state.connections.facts.of_documents(hashes)
+        sources = map(source_of, self.nodes.at(of_documents))
         return list(
             {
                 source.node_id

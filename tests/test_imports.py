@@ -29,7 +29,16 @@ LAYERS = [
         "validation",
         "where",
     },
-    {"storage", "splice", "nodes", "edges", "change", "schema", "executors"},
+    {
+        "storage",
+        "splice",
+        "text_index",
+        "nodes",
+        "edges",
+        "change",
+        "schema",
+        "executors",
+    },
     {"stores"},
     {"search", "llm"},
     {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import re
 import shutil
 import threading
@@ -35,6 +36,7 @@ from graphret.storage import (
     verify,
     writing,
 )
+from graphret.text_index import TextIndex
 
 
 def numbered(n: int, size: int = 4000) -> Parts:
@@ -110,7 +112,7 @@ def test_arrays_and_texts_come_back_mapped_and_others_can_open_them(
     assert bundle.meta == meta
     assert bundle.texts("graph/nodes").tolist() == ["", "näme 🎬"]
     assert bundle.texts("none").tolist() == []
-    assert not bundle.texts("graph/nodes").data.flags.owndata
+    assert not bundle.texts("graph/nodes").shared.data.flags.owndata
     for name, array in ARRAYS.items():
         loaded = bundle.arrays[name]
         np.testing.assert_array_equal(loaded, array)
@@ -162,8 +164,8 @@ def test_what_was_loaded_can_be_saved_in_place(folder: Path) -> None:
             IndexChanged,
             "load it again",
         ),
-        ("layout", get, NewerVersion, r"version 99.* 10; build it again"),
-        ("older", get, NotAnIndex, r"version 4.* 10; build it again"),
+        ("layout", get, NewerVersion, r"version 99.* 11; build it again"),
+        ("older", get, NotAnIndex, r"version 4.* 11; build it again"),
         ("layout", verify, NewerVersion, "version 99"),
         ("layout", lambda f: put(f, 2), NewerVersion, "version 99"),
     ],
@@ -420,6 +422,38 @@ def test_an_array_of_texts_is_the_list_of_them(
     part = data.draw(st.text(min_size=1, max_size=2))
     assert array.contain(part).tolist() == [part in text for text in texts]
     assert array.is_among({part}).tolist() == [text == part for text in texts]
+
+
+@given(st.lists(st.text(max_size=4)), st.lists(st.text(max_size=4)), st.data())
+def test_arrays_that_share_bytes_keep_their_texts_as_others_are_appended(
+    texts: list[str], others: list[str], data: st.DataObject
+) -> None:
+    array, other = TextArray.of(texts), TextArray.of(others)
+    at = data.draw(st.lists(st.integers(0, len(texts) - 1)) if texts else st.just([]))
+    chosen = array.take(np.asarray(at, dtype=np.int64))
+    first = TextArray.concat([array, other])
+    second = TextArray.concat([first, chosen, other])
+    taken = [texts[place] for place in at]
+    assert array.tolist() == texts
+    assert first.tolist() == [*texts, *others]
+    assert second.tolist() == [*texts, *others, *taken, *others]
+    assert pickle.loads(pickle.dumps(second)).equals(second)
+    packed, offsets = second.pack()
+    assert packed.tobytes() == "".join(second.tolist()).encode()
+    assert TextArray.packed(packed, offsets).tolist() == second.tolist()
+
+
+@given(st.sets(st.text(max_size=4)), st.text(max_size=4))
+def test_a_text_is_found_where_it_is(texts: set[str], unknown: str) -> None:
+    ordered = sorted(texts)
+    index = TextIndex.of(TextArray.of(ordered))
+    parts = index.parts()
+    opened = TextIndex.from_bundle(Bundle(parts.arrays, parts.meta))
+    for found in (index, opened, pickle.loads(pickle.dumps(index))):
+        assert [found.find(text) for text in ordered] == [*range(len(ordered))]
+        assert (unknown in found) == (unknown in texts)
+        assert dict(found.items()) == dict(found)
+        assert list(found) == ordered
 
 
 def test_a_text_is_found_behind_one_that_two_others_make_together() -> None:

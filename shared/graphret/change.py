@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.executors.blocks import batched
 from graphret.nodes import NodeTable
 from graphret.splice import Splice
 from graphret.types import Node
@@ -78,6 +79,17 @@ class Change:
     def nodes(self) -> list[Node]:
         """The nodes that are new or altered, read once for all who ask."""
         return self.after.at(self.fresh)
+
+    def read(self, chosen: NDArray[np.int64]) -> Iterator[tuple[int, Node]]:
+        """Yield the nodes at some positions after the change, with these.
+
+        The fresh ones are not read again where they are all that is asked for.
+        """
+        if np.array_equal(chosen, self.fresh):
+            yield from zip(chosen.tolist(), self.nodes, strict=True)
+            return
+        for block in batched(chosen):
+            yield from zip(block.tolist(), self.after.at(block), strict=True)
 
     @cached_property
     def moved(self) -> NDArray[np.int32]:

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
+from threading import Lock
 from typing import Any, ClassVar, Self, TypeVar, overload
 
 import numpy as np
@@ -19,6 +20,11 @@ from graphret.errors import CorruptIndex, InvalidInput
 T = TypeVar("T")
 
 _BLOCK, _BYTES = 1 << 14, 1 << 20
+# So few texts are read one by one; shorter runs of texts are not copied as such.
+_FEW, _LEAST_RUN = 8, 16
+# How much more room bytes that grow take, a part of their length; and how many times as
+# many bytes as are read there may be before they are packed.
+_ROOM, _MOST_DEAD = 8, 2
 #: A value as compact JSON, key order kept; TypeError, ValueError or RecursionError for
 #: NaN, a set or the like.
 to_json = json.JSONEncoder(
@@ -26,21 +32,57 @@ to_json = json.JSONEncoder(
 ).encode
 
 
-class TextArray:
-    """Texts end to end in UTF-8: their bytes, and where each begins, ``(n + 1,)``.
+class GrowingBytes:
+    """Bytes that only ever grow: what stands somewhere stays there.
 
-    A slice is a view of the same bytes.
+    The arrays of texts of several states share them, as each reads its own texts alone.
     """
 
-    def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
-        self.data, self.offsets = data, offsets
+    def __init__(self, data: NDArray[np.uint8]) -> None:
+        self.data, self.length = data, len(data)
+        self._growing = Lock()
+
+    def append(self, data: NDArray[np.uint8]) -> int:
+        """Write bytes behind all others, and return where they begin."""
+        with self._growing:
+            begin, end = self.length, self.length + len(data)
+            if begin == end:
+                return begin
+            if end > len(self.data):
+                larger = np.empty(end + end // _ROOM, np.uint8)
+                larger[:begin] = self.data[:begin]
+                self.data = larger
+            self.data[begin:end] = data
+            self.length = end
+        return begin
+
+
+class TextArray:
+    """Texts in UTF-8: bytes, and where each text begins and ends in them, ``(n,)``.
+
+    A slice, and a choice of texts, read the same bytes.
+    """
+
+    def __init__(
+        self, shared: GrowingBytes, begins: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> None:
+        self.shared, self.begins, self.ends = shared, begins, ends
+
+    def __reduce__(self) -> Any:
+        return TextArray.packed, self.pack()
+
+    @classmethod
+    def packed(cls, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> TextArray:
+        """Return texts that stand end to end: where each begins, ``(n + 1,)``."""
+        return cls(GrowingBytes(data), offsets[:-1], offsets[1:])
 
     @classmethod
     def of(cls, texts: Iterable[str | bytes]) -> TextArray:
         """Make an array of texts, or of their UTF-8."""
         encoded = [text.encode() if isinstance(text, str) else text for text in texts]
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-        return cls(np.frombuffer(b"".join(encoded), np.uint8), ends_of(lengths))
+        data = np.frombuffer(b"".join(encoded), np.uint8)
+        return cls.packed(data, ends_of(lengths))
 
     @classmethod
     def of_strings(cls, texts: Iterable[str]) -> TextArray:
@@ -50,32 +92,41 @@ class TextArray:
         if not joined.isascii():
             return cls.of(listed)
         lengths = np.fromiter(map(len, listed), np.int64, len(listed))
-        return cls(np.frombuffer(joined.encode(), np.uint8), ends_of(lengths))
+        return cls.packed(np.frombuffer(joined.encode(), np.uint8), ends_of(lengths))
+
+    @staticmethod
+    def sharing(arrays: Sequence[TextArray]) -> list[TextArray]:
+        """Return the same arrays as readers of the same bytes.
+
+        They are those of the first array, to which those of the others are appended.
+        """
+        first = arrays[0]
+        if int((first.ends - first.begins).sum()) * _MOST_DEAD < first.shared.length:
+            first = TextArray.packed(*first.pack())
+        alike = [first]
+        for array in arrays[1:]:
+            if array.shared is not first.shared:
+                data, offsets = array.pack()
+                offsets = offsets + first.shared.append(data)
+                array = TextArray(first.shared, offsets[:-1], offsets[1:])
+            alike.append(array)
+        return alike
 
     @classmethod
     def concat(cls, arrays: Sequence[TextArray]) -> TextArray:
         """Lay arrays end to end."""
-        if len(arrays) == 1:
-            return arrays[0]
-        data = [array.data[array.offsets[0] : array.offsets[-1]] for array in arrays]
-        begins = ends_of(np.fromiter(map(len, data), np.int64, len(data)))
-        offsets = [
-            array.offsets[:-1] + (begin - array.offsets[0])
-            for array, begin in zip(arrays, begins, strict=False)
-        ]
-        return cls(
-            np.concatenate([np.empty(0, np.uint8), *data]),
-            np.concatenate([*offsets, begins[-1:]]),
+        alike = cls.sharing(arrays)
+        begins, ends = (
+            np.concatenate([getattr(array, name) for array in alike])
+            for name in ("begins", "ends")
         )
+        return cls(alike[0].shared, begins, ends)
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return len(self.begins)
 
     def __getitem__(self, places: slice) -> TextArray:
-        start, stop, step = places.indices(len(self))
-        if step != 1:
-            return self.take(np.arange(start, stop, step))
-        return TextArray(self.data, self.offsets[start : max(start, stop) + 1])
+        return TextArray(self.shared, self.begins[places], self.ends[places])
 
     def take(self, positions: NDArray[np.int64]) -> TextArray:
         """Return the texts at `positions`.
@@ -84,37 +135,56 @@ class TextArray:
         """
         if len(positions) and positions.min() < 0:
             raise IndexError(f"position {positions.min()} is out of range")
-        if len(positions) and np.all(np.diff(positions) == 1):
-            return self[int(positions[0]) : int(positions[-1]) + 1]
-        starts, ends = self.offsets[positions], self.offsets[positions + 1]
-        offsets = ends_of(ends - starts)
-        data = np.empty(offsets[-1], np.uint8)
-        shifts, first = starts - offsets[:-1], 0
-        while first < len(positions):
+        return TextArray(self.shared, self.begins[positions], self.ends[positions])
+
+    def pack(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return the bytes of the texts end to end, and where each begins.
+
+        Nothing is copied where they stand so already.
+        """
+        begins, ends = self.begins, self.ends
+        offsets, data = ends_of(ends - begins), self.shared.data
+        firsts = np.append(0, np.flatnonzero(begins[1:] != ends[:-1]) + 1)
+        if not len(self):
+            return data[:0], offsets
+        if len(firsts) == 1:
+            return data[begins[0] : ends[-1]], offsets
+        if len(firsts) * _LEAST_RUN < len(self):
+            lasts = np.append(firsts[1:], len(self)) - 1
+            runs = zip(begins[firsts].tolist(), ends[lasts].tolist(), strict=True)
+            return np.concatenate([data[begin:end] for begin, end in runs]), offsets
+        return self._gathered(offsets), offsets
+
+    def _gathered(self, offsets: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return the bytes of scattered texts, given where they are to begin."""
+        data, gathered = self.shared.data, np.empty(offsets[-1], np.uint8)
+        shifts, first = self.begins - offsets[:-1], 0
+        while first < len(self):
             # Blocks of so many bytes, as the place of each takes eight.
             within = np.searchsorted(offsets, offsets[first] + _BYTES, side="right")
             last = max(first + 1, int(within) - 1)
             places = np.arange(offsets[first], offsets[last])
             places += np.repeat(shifts[first:last], np.diff(offsets[first : last + 1]))
-            data[offsets[first] : offsets[last]] = self.data[places]
+            gathered[offsets[first] : offsets[last]] = data[places]
             first = last
-        return TextArray(data, offsets)
+        return gathered
 
     def encoded(self, place: int) -> bytes:
         """Return one text in UTF-8, by whose order texts are in theirs."""
-        return self.data[self.offsets[place] : self.offsets[place + 1]].tobytes()
+        return self.shared.data[self.begins[place] : self.ends[place]].tobytes()
 
     def tolist(self) -> list[str]:
         """Return every text; a UnicodeDecodeError says that one is none."""
-        first = self.offsets[0]
-        data = self.data[first : self.offsets[-1]].tobytes()
-        places = pairwise((self.offsets - first).tolist())
-        return [data[start:end].decode() for start, end in places]
+        if len(self) <= _FEW:
+            return [self.encoded(place).decode() for place in range(len(self))]
+        data, offsets = self.pack()
+        text = data.tobytes()
+        return [text[start:end].decode() for start, end in pairwise(offsets.tolist())]
 
     def is_among(self, texts: Collection[str]) -> NDArray[np.bool_]:
         """Tell which texts are among some, ``(n,)``, reading those of their lengths."""
         lengths = [len(text.encode("utf-8", "surrogatepass")) for text in texts]
-        mask = np.isin(np.diff(self.offsets), np.asarray(lengths, np.int64))
+        mask = np.isin(self.ends - self.begins, np.asarray(lengths, np.int64))
         near = np.flatnonzero(mask)
         mask[near] = [text in texts for text in self.take(near).tolist()]
         return mask
@@ -122,11 +192,11 @@ class TextArray:
     def contain(self, part: str) -> NDArray[np.bool_]:
         """Tell which texts contain a text that is not empty, ``(n,)``."""
         sought, mask = re.compile(re.escape(part.encode())), np.zeros(len(self), bool)
-        read = self.data.data[: self.offsets[-1]]
-        found = (one.span() for one in sought.finditer(read, int(self.offsets[0])))
+        data, offsets = self.pack()
+        found = (one.span() for one in sought.finditer(data.data))
         spans = np.array(list(found), np.int64).reshape(-1, 2)
         first, last = (
-            np.searchsorted(self.offsets, place, side="right") - 1
+            np.searchsorted(offsets, place, side="right") - 1
             for place in (spans[:, 0], spans[:, 1] - 1)
         )
         mask[first[first == last]] = True
@@ -136,17 +206,10 @@ class TextArray:
 
     def equals(self, other: TextArray) -> bool:
         """Whether another array has the same texts."""
-        mine, others = self.compact(), other.compact()
-        return np.array_equal(mine.offsets, others.offsets) and np.array_equal(
-            mine.data, others.data
+        (mine, my_offsets), (others, other_offsets) = self.pack(), other.pack()
+        return np.array_equal(my_offsets, other_offsets) and np.array_equal(
+            mine, others
         )
-
-    def compact(self) -> TextArray:
-        """Return the array without bytes that are of none of its texts."""
-        first, last = self.offsets[0], self.offsets[-1]
-        if first == 0 and last == len(self.data):
-            return self
-        return TextArray(self.data[first:last], self.offsets - first)
 
 
 def ends_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -81,9 +81,11 @@ class Splice:
 
     def of_texts(self, *columns: TextArray) -> TextArray:
         """Return the column that arrays of texts make."""
-        if self.pieces is None:
-            return TextArray.concat(columns).take(self.order)
-        return TextArray.concat([columns[number][rows] for number, rows in self.pieces])
+        alike = TextArray.sharing(columns)
+        begins = self.of(*(column.begins for column in alike))
+        return TextArray(
+            alike[0].shared, begins, self.of(*(column.ends for column in alike))
+        )
 
     def of_lists(
         self, *columns: tuple[NDArray[np.int64], NDArray[T]]

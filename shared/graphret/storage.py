@@ -45,7 +45,7 @@ from graphret.errors import (
 Folder: TypeAlias = "str | os.PathLike[str]"
 
 #: Of the layout of folders, and of what the arrays of every kind of index mean.
-FORMAT_VERSION = 10
+FORMAT_VERSION = 11
 #: How much a quick check reads: the checksums of the smallest files are compared, as
 #: far as this goes.
 QUICK_BYTES = 1 << 27
@@ -76,13 +76,14 @@ class Parts:
 
     def add_texts(self, name: str, texts: TextArray) -> None:
         """Add an array of texts; `texts` has it again."""
-        compact = texts.compact()
-        self.arrays[f"{name}/bytes"] = compact.data
-        self.arrays[f"{name}/offsets"] = compact.offsets
+        data, offsets = texts.pack()
+        self.arrays[f"{name}/bytes"] = data
+        self.arrays[f"{name}/offsets"] = offsets
 
     def texts(self, name: str) -> TextArray:
         """Return an array of texts that was added under a name."""
-        return TextArray(self.arrays[f"{name}/bytes"], self.arrays[f"{name}/offsets"])
+        data, offsets = (self.arrays[f"{name}/{of}"] for of in ("bytes", "offsets"))
+        return TextArray.packed(data, offsets)
 
 
 @dataclass(kw_only=True)

@@ -17,9 +17,10 @@ from benchmarks import synthetic
 from benchmarks.figures import Report
 from graphret.corpus import Document, Table
 from graphret.sage import SageGraph
+from graphret.types import Node
 
 N = 20_000
-_CHUNKS, _ROUNDS, _AT_ONCE, _CHANGES = 5, 9, 100, 100
+_CHUNKS, _ROUNDS, _AT_ONCE, _CHANGES = 5, 9, 100, 1_000
 
 
 def changes(report: Report, n: int = N) -> None:
@@ -49,6 +50,16 @@ def changes(report: Report, n: int = N) -> None:
         milliseconds = 1000 * statistics.median(rounds)
         of = "a document of one chunk" if what == "edited" else of_five
         report.add(f"changes {what}", f"{of}, {what}", milliseconds, unit="ms")
+    pieces = [
+        Node(
+            f"piece{i}", ("Document",), one.title, one.text, {"source_id": f"whole{i}"}
+        )
+        for i, one in enumerate(spare[-_ROUNDS:])
+    ]
+    pieces_come = [taken(partial(graph.add_nodes, [piece])) for piece in pieces]
+    milliseconds = 1000 * statistics.median(pieces_come)
+    what = "a chunk that LlamaIndex or LangChain cut, added"
+    report.add("changes chunk", what, milliseconds, unit="ms")
     many = new_documents[_ROUNDS + 1 :][:_AT_ONCE]
     alone = taken(lambda: SageGraph.build(many, encoder=None))
     report.add(

@@ -59,6 +59,21 @@ def test_tokens_are_the_normalised_text_cut_up_in_order(text: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("The “Café”, now", [("the", 0, 3), ("cafe", 5, 9), ("now", 12, 15)]),
+        ("学院（École", [("学", 0, 1), ("院", 1, 2), ("ecole", 3, 8)]),
+        ("か\u3099x1年", [("か\u3099", 0, 2), ("x1", 2, 4), ("年", 4, 5)]),
+        ("a\u00ad½b", [("a1", 0, 4), ("2b", 0, 4)]),
+    ],
+)
+def test_tokens_say_where_their_words_stand(
+    text: str, tokens: list[tuple[str, int, int]]
+) -> None:
+    assert tokenize(text) == tokens
+
+
 EVERYDAY = [
     "It",
     "The",

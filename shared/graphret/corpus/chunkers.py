@@ -22,17 +22,20 @@ from graphret.stopwords import FUNCTION_WORDS
 Span = tuple[int, int]
 """Start and end of a piece of text, end exclusive."""
 
+_STOPS = ".!?…؟۔।॥։።"
+# The character that each begins with comes first, since a search skips to it.
 _END = re.compile(
-    r"""(?P<stop>(?<![.!?…؟۔।॥։።])[.!?…؟۔।॥։።]++ (?:["'”’»)\]]++ | [ ](?:''|[”»)\]])++)* (?=\s|$))  # a stop, quotes or brackets that close
-      | [。！？｡]+ [」』）”’】》]*                                                # these need no space behind them
-      | \n\s*\n                                                                  # a paragraph
-      | (?m:^)\#{1,6}[ \t].*\n                                                    # a heading
-      | \n (?=[ \t]*(?:[-*+•#|>]|\d+[.)])[ \t])                                  # a list, heading or table row
-    """,
+    rf"""[{_STOPS}。！？｡\n\#](?:
+        (?<=(?<![{_STOPS}])[{_STOPS}])[{_STOPS}]*+ (?:["'”’»)\]]++ | [ ](?:''|[”»)\]])++)* (?=\s|$)  # a stop, quotes or brackets that close
+      | (?<=[。！？｡])[。！？｡]* [」』）”’】》]*             # these need no space behind them
+      | (?<=\n)\s*\n                                      # a paragraph
+      | (?m:(?<=^\#))\#{{0,5}}[ \t].*\n                    # a heading
+      | (?<=\n)(?=[ \t]*(?:[-*+•#|>]|\d+[.)])[ \t])        # a list, heading or table row
+    )""",
     re.VERBOSE,
 )
 _SENTENCE = re.compile(r"\S(?:.*\S)?", re.DOTALL)
-_LAST_WORD = re.compile(r"([^\s(\[\"'“‘]+)\s?$")
+_LAST_WORD = re.compile(r"([^\s(\[\"'“‘]++)\s?$")
 _DOTTED = re.compile(r"(?:\w\.)++\w?")
 _LOOK_BACK = 24
 _OPENERS = "\"'“‘«([¿¡`"
@@ -220,7 +223,7 @@ def split_sentences(text: str) -> Iterator[Span]:
     sentence_ends = (
         match.end()
         for match in _END.finditer(text)
-        if not match["stop"] or _ends_sentence(text, match)
+        if text[match.start()] not in _STOPS or _ends_sentence(text, *match.span())
     )
     pieces = (
         _SENTENCE.search(text, *place)
@@ -229,16 +232,14 @@ def split_sentences(text: str) -> Iterator[Span]:
     return (piece.span() for piece in pieces if piece)
 
 
-def _ends_sentence(text: str, match: re.Match[str]) -> bool:
+def _ends_sentence(text: str, start: int, end: int) -> bool:
     """Whether a stop ends a sentence, by the words before and after it."""
-    following = (
-        text[match.end() : match.end() + 2 * _LOOK_BACK].lstrip().lstrip(_OPENERS)
-    )
+    following = text[end : end + 2 * _LOOK_BACK].lstrip().lstrip(_OPENERS)
     if following[:1].islower():
         return False
-    if match["stop"][0] != "." or match["stop"].startswith(".."):
+    if text[start] != "." or text.startswith("..", start):
         return True
-    word = _LAST_WORD.search(text[max(0, match.start() - _LOOK_BACK) : match.start()])
+    word = _LAST_WORD.search(text, max(0, start - _LOOK_BACK), start)
     last = word[1].lower() if word else ""
     if last in _TITLES or (last in _NUMBERED and following[:1].isdigit()):
         return False

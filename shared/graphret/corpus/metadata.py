@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from typing import Any, Protocol
@@ -40,6 +40,7 @@ _NO_NAME = frozenset(
     "yes no none unknown tba tbd tbc n a na various total null nan true false did"
     " not".split()
 )
+_NO_CONTENT = FUNCTION_WORDS | _MONTHS
 _CONNECTORS = frozenset(
     "of the de la le les von van der den du del della di da dos al el bin ibn und"
     " for".split()
@@ -154,10 +155,14 @@ def filled(node: Node, metadata: Mapping[str, Any], name: str, listing: str) -> 
         *new,
         *(["name"] if name and not node.name else []),
     ]
-    return replace(
-        node,
-        name=node.name or name,
-        properties={**properties, **new, listing: keys} if keys else properties,
+    if not keys:
+        return node
+    return Node(
+        node.id,
+        node.labels,
+        node.name or name,
+        node.text,
+        {**properties, **new, listing: keys},
     )
 
 
@@ -166,15 +171,16 @@ def without(node: Node, listing: str, keep: Sequence[str] = ()) -> Node:
 
     The property `listing` lists what was filled.
     """
-    listed = node.properties.get(listing, ())
+    if listing not in node.properties:
+        return node
+    listed = node.properties[listing]
     # "name" stands for the node's name, not for a property.
     removed = {listing, *listed} - {"name", *keep}
     properties = {
         key: value for key, value in node.properties.items() if key not in removed
     }
-    return replace(
-        node, name="" if "name" in listed else node.name, properties=properties
-    )
+    name = "" if "name" in listed else node.name
+    return Node(node.id, node.labels, name, node.text, properties)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +225,7 @@ def _lead(text: str) -> str:
     """Return the first sentence of a text, without brackets."""
     head = _HEADINGS.sub("", running_text(text[: 4 * _LEAD_CHARS])[:_LEAD_CHARS])
     start, end = next(split_sentences(head), (0, 0))
-    return " ".join(_BRACKETS.sub(" ", head[start:end]).split()[:_TOPIC_WORDS]).rstrip(
+    return " ".join(_without_brackets(head[start:end]).split()[:_TOPIC_WORDS]).rstrip(
         " .,;:"
     )
 
@@ -235,10 +241,9 @@ def _of_text(node: Node, names: CorpusNames) -> dict[str, Any]:
     properties = node.properties
     title = node.name or str(properties.get("title") or "")
     lead = _lead(node.text)
-    entities, title_from_lead = [*_title_names(node), *names.in_text(node.text)], ""
-    if node.label == "Document":
-        title_from_lead = _name_of_lead(lead)
-    else:
+    entities = [*_title_names(node), *names.in_text(node.text)]
+    is_document = node.label == "Document"
+    if not is_document:
         values = (
             part
             for value in properties.values()
@@ -247,12 +252,12 @@ def _of_text(node: Node, names: CorpusNames) -> dict[str, Any]:
         entities += [
             value for value in values if isinstance(value, str) and _is_textual(value)
         ]
-    bare = normalize_name(_BRACKETS.sub(" ", title))
+    bare = normalize_name(_without_brackets(title))
     has_title = not title or (bare and bare in normalize_name(lead))
     topic = lead if lead and has_title else f"{title}: {lead}" if lead else title
     return {
         "topic": topic,
-        "title": "" if title else title_from_lead,
+        "title": _name_of_lead(lead) if is_document and not title else "",
         "entities": distinct(entities),
     }
 
@@ -337,15 +342,15 @@ class CorpusNames:
 
     def parts(self) -> Parts:
         """The names as they are saved."""
-        return name_table_parts(self._nodes_by_name)
+        parts = name_table_parts(self._nodes_by_name)
+        parts.add("gazetteer", self._gazetteer.parts())
+        return parts
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> CorpusNames:
         """Open saved names."""
-        nodes_by_name, gazetteer = dict(saved_name_table(bundle)), Gazetteer()
-        for name in nodes_by_name:
-            gazetteer.add_words(name.split())
-        return cls(Layered(nodes_by_name), gazetteer)
+        gazetteer = Gazetteer.from_bundle(bundle.sub("gazetteer"))
+        return cls(saved_name_table(bundle), gazetteer)
 
     def __reduce__(self) -> Any:
         # Other processes need only the node that spells each name.
@@ -393,8 +398,9 @@ class CorpusNames:
 def _keys(node: Node) -> Iterator[tuple[str, str]]:
     """Yield the words and the spelling of each title that can be a name in texts."""
     for name in _title_names(node):
-        if _can_be_name(normalize_name(name).split()):
-            yield " ".join(words_of(name)), name
+        words = words_of(name)
+        if _can_be_name(words):
+            yield " ".join(words), name
 
 
 def _title_names(node: Node) -> Iterator[str]:
@@ -406,67 +412,74 @@ def _title_names(node: Node) -> Iterator[str]:
     """
     titles = alias_list([node.name, node.properties.get("title")])
     for name in (*titles, *alias_list(node.properties.get("aliases"))):
-        yield from dict.fromkeys(filter(None, (name, _BRACKETS.sub(" ", name).strip())))
+        yield from dict.fromkeys(filter(None, (name, _without_brackets(name).strip())))
+
+
+def _without_brackets(text: str) -> str:
+    """Return a text with a space in place of brackets of any kind, where it has any."""
+    return _BRACKETS.sub(" ", text) if "(" in text or "[" in text else text
 
 
 def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """Return the places of the capitalised phrases in a text.
+    """Yield the places of the capitalised phrases in a text.
 
     A single word that begins a sentence counts if it also occurs elsewhere.
     """
-    shape, before, initial = "", 0, False
-    for word, start, end in tokens:
-        gap = text[before:start]
-        shape += "i" if initial and gap == ". " else _GAPS.get(gap, "x")
-        if text[start].isupper():
-            shape += "T" if word in FUNCTION_WORDS else "U"
+    elsewhere: set[str] = set()
+    doubtful: list[Token] = []
+    for match in _PHRASE.finditer(_shape(text, tokens)):
+        phrase = tokens[match.start() // 2 : match.end() // 2]
+        words = [word for word, _, _ in phrase]
+        start, end = phrase[0][1], phrase[-1][2]
+        if not _can_be_name(words):
+            continue
+        if len(phrase) == 1 and _BEGINS_SENTENCE.search(
+            text[max(0, start - 3) : start]
+        ):
+            doubtful += phrase
         else:
-            shape += (
-                "C"
-                if word in _CONNECTORS
-                else "D"
-                if text[start:end].isdigit()
-                else "O"
-            )
-        before, initial = end, end - start == 1
-    phrases = [
-        tokens[match.start() // 2 : match.end() // 2]
-        for match in _PHRASE.finditer(shape)
-    ]
-    phrases = [
-        phrase for phrase in phrases if _can_be_name([word for word, _, _ in phrase])
-    ]
-    doubtful = [
-        len(phrase) == 1
-        and _BEGINS_SENTENCE.search(text[max(0, phrase[0][1] - 3) : phrase[0][1]])
-        for phrase in phrases
-    ]
-    elsewhere = {
-        word
-        for phrase, doubt in zip(phrases, doubtful, strict=True)
-        if not doubt
-        for word, _, _ in phrase
-    }
-    sure = (
-        phrase
-        for phrase, doubt in zip(phrases, doubtful, strict=True)
-        if not doubt or phrase[0][0] in elsewhere
-    )
-    return ((phrase[0][1], phrase[-1][2]) for phrase in sure)
+            elsewhere.update(words)
+            yield start, end
+    yield from ((start, end) for word, start, end in doubtful if word in elsewhere)
+
+
+def _shape(text: str, tokens: Sequence[Token]) -> str:
+    """Return the shape of a text for `_PHRASE`, two letters a word.
+
+    A word that is not capitalised is told from others only where it may go on a phrase.
+    """
+    shape: list[str] = []
+    before, is_initial, is_open = 0, False, False
+    for word, start, end in tokens:
+        is_capitalised = text[start].isupper()
+        if is_capitalised or is_open:
+            gap = text[before:start]
+            shape.append("i" if is_initial and gap == ". " else _GAPS.get(gap, "x"))
+            if is_capitalised:
+                kind = "T" if word in FUNCTION_WORDS else "U"
+            elif word in _CONNECTORS:
+                kind = "C"
+            else:
+                kind = "D" if text[start:end].isdigit() else "O"
+            shape.append(kind)
+            is_open = kind != "O"
+        else:
+            shape.append("xO")
+        before, is_initial = end, end - start == 1
+    return "".join(shape)
 
 
 def _can_be_name(words: Sequence[str]) -> bool:
-    has_content = any(
-        word not in FUNCTION_WORDS and word not in _MONTHS and not word.isdigit()
-        for word in words
-    )
-    return has_content and sum(map(len, words)) > 1
+    for word in words:
+        if word not in _NO_CONTENT and not word.isdigit():
+            return len(words) > 1 or len(word) > 1
+    return False
 
 
 def _is_textual(cell: str) -> bool:
     """Whether a cell is a few words, mostly letters, and no date, number or filler."""
     words, letters = (
-        normalize_name(_BRACKETS.sub(" ", cell)).split(),
+        normalize_name(_without_brackets(cell)).split(),
         sum(map(str.isalpha, cell)),
     )
     if not 0 < len(words) <= _MAX_CELL_WORDS or "://" in cell or "@" in cell:

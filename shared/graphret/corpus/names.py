@@ -22,8 +22,9 @@ _SECTION_KEYS = tuple(f"Header {level}" for level in range(2, 7))
 
 TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
 _MARKS_AROUND = re.compile(
-    # Marks between letters belong to the word: snake_case.
-    r"(?<!\w)([*_]{1,3})(?=\S)((?:[^*_]|(?<=\w)[*_]++(?=\w))+?)(?<=\S)\1(?!\w)"
+    # Marks between letters belong to the word: snake_case. The first mark comes before
+    # what is asked of the place, since a search skips to it.
+    r"([*_](?<!\w.)[*_]{0,2})(?=\S)((?:[^*_]|(?<=\w)[*_]++(?=\w))+?)(?<=\S)\1(?!\w)"
 )
 _MARKS = (
     (re.compile(r"!\[[^\[\]]*\]\([^()]*\)"), " "),  # an image is no name

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from itertools import chain
 from typing import NamedTuple
 
+import numpy as np
+
+from graphret.columns import TextArray
 from graphret.linking.layered import Layered
+from graphret.storage import Bundle, Parts
 from graphret.text import words
+from graphret.text_index import SavedLists, TextIndex, starts_of
 
 
 class NameMatch(NamedTuple):
@@ -31,14 +37,43 @@ class Gazetteer:
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._added: dict[str, int] = {}
-        self._names = Layered(self._added)
+        self._names = Layered[str, int](self._added)
         # The lengths of names by their first two words, the longest first. These and
         # the first words stay when a name goes, as they only say where to look.
         self._lengths: dict[str, tuple[int, ...]] = {}
+        self._saved_lengths: Mapping[str, tuple[int, ...]] = {}
         self._first: set[str] = set()  # words
         self._next = 0
         for name in names:
             self.add(name)
+
+    def parts(self) -> Parts:
+        """The names as they are saved."""
+        lengths = dict(self._saved_lengths.items()) | self._lengths
+        parts = Parts(
+            {
+                "starts": starts_of(lengths.values()),
+                "lengths": np.fromiter(chain.from_iterable(lengths.values()), np.int32),
+            }
+        )
+        for of, texts in (("names", self), ("heads", lengths)):
+            parts.add(of, TextIndex.of(TextArray.of_strings(texts)).parts())
+        parts.add_texts("first", TextArray.of_strings(sorted(self._first)))
+        return parts
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> Gazetteer:
+        """Open saved names; they can be changed by `changed` alone."""
+        gazetteer = cls()
+        names = TextIndex.from_bundle(bundle.sub("names"))
+        gazetteer._names, gazetteer._next = Layered(names), len(names)
+        heads = TextIndex.from_bundle(bundle.sub("heads"))
+        starts, lengths = bundle.arrays["starts"], bundle.arrays["lengths"]
+        gazetteer._saved_lengths = SavedLists(
+            heads, starts, lambda at: lengths[at].tolist()
+        )
+        gazetteer._first = set(bundle.texts("first").tolist())
+        return gazetteer
 
     def add(self, name: str) -> int | None:
         """Append a name and return the position of its matches, `None` without a word.
@@ -59,9 +94,13 @@ class Gazetteer:
         """Try the length of a name where its first words stand."""
         self._first.add(of_name[0])
         head, length = " ".join(of_name[:2]), len(of_name)
-        lengths = self._lengths.get(head, ())
+        lengths = self._lengths_of(head)
         if length > 1 and length not in lengths:
             self._lengths[head] = tuple(sorted((*lengths, length), reverse=True))
+
+    def _lengths_of(self, head: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """Return the lengths of the names that begin with two words."""
+        return self._lengths.get(head) or self._saved_lengths.get(head, default)
 
     def changed(
         self, come: Iterable[Sequence[str]], gone: Iterable[Sequence[str]]
@@ -109,7 +148,7 @@ class Gazetteer:
         """
         names, lengths, first, matches = (
             self._names.getter,
-            self._lengths.get,
+            self._lengths_of if self._saved_lengths else self._lengths.get,
             self._first,
             [],
         )

@@ -10,7 +10,7 @@ V = TypeVar("V")
 D = TypeVar("D")
 
 # Where more than one entry in so many has changed, a table is copied.
-_SHARE = 16
+_SHARE = 4
 
 
 class Layered(Generic[K, V]):
@@ -19,13 +19,14 @@ class Layered(Generic[K, V]):
     Parameters
     ----------
     entries
-        The entries, which nobody changes any more.
+        The entries, which nobody changes any more; those of a saved table are read when
+        they are asked for.
     changes
         What replaces them: other values, `None` for an entry that is gone.
     """
 
     def __init__(
-        self, entries: dict[K, V], changes: dict[K, V | None] | None = None
+        self, entries: Mapping[K, V], changes: dict[K, V | None] | None = None
     ) -> None:
         self._entries = entries
         self._changes = changes or {}
@@ -39,7 +40,8 @@ class Layered(Generic[K, V]):
 
     def as_dict(self) -> dict[K, V]:
         """Return the entries as a dictionary."""
-        entries: dict[K, V | None] = {**self._entries, **self._changes}
+        entries: dict[K, V | None] = dict(self._entries.items())
+        entries |= self._changes
         return {key: value for key, value in entries.items() if value is not None}
 
     @overload

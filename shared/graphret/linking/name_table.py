@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar
-
-import numpy as np
 
 from graphret.columns import TextArray
 from graphret.linking.layered import Layered
 from graphret.storage import Bundle, Parts
+from graphret.text_index import SavedLists, TextIndex, starts_of
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=Any)
@@ -42,8 +41,8 @@ def name_table_parts(table: Layered[str, tuple[NamedNode, ...]]) -> Parts:
     """Return the parts that a table of names is saved as."""
     entries = table.as_dict()
     named_nodes = [*chain.from_iterable(entries.values())]
-    parts = Parts({"counts": np.fromiter(map(len, entries.values()), np.int64)})
-    parts.add_texts("names", TextArray.of_strings(entries))
+    parts = Parts({"starts": starts_of(entries.values())})
+    parts.add("names", TextIndex.of(TextArray.of_strings(entries)).parts())
     parts.add_texts("ids", TextArray.of_strings(id_ for id_, _ in named_nodes))
     parts.add_texts(
         "spelled", TextArray.of_strings(spelled for _, spelled in named_nodes)
@@ -51,11 +50,12 @@ def name_table_parts(table: Layered[str, tuple[NamedNode, ...]]) -> Parts:
     return parts
 
 
-def saved_name_table(bundle: Bundle) -> Iterator[tuple[str, tuple[NamedNode, ...]]]:
-    """Yield the entries of a table of names that was saved."""
-    names, ids, spelled = (
-        bundle.texts(column).tolist() for column in ("names", "ids", "spelled")
-    )
-    named_nodes = zip(ids, spelled, strict=True)
-    for name, count in zip(names, bundle.arrays["counts"].tolist(), strict=True):
-        yield name, tuple(next(named_nodes) for _ in range(count))
+def saved_name_table(bundle: Bundle) -> Layered[str, tuple[NamedNode, ...]]:
+    """Open a table of names that was saved."""
+    ids, spelled = (bundle.texts(column) for column in ("ids", "spelled"))
+
+    def named_nodes(at: slice) -> list[NamedNode]:
+        return [*zip(ids[at].tolist(), spelled[at].tolist(), strict=True)]
+
+    names = TextIndex.from_bundle(bundle.sub("names"))
+    return Layered(SavedLists(names, bundle.arrays["starts"], named_nodes))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from array import array
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -15,6 +16,7 @@ from graphret.columns import TextArray
 from graphret.search.postings import Lists
 from graphret.splice import ranges
 from graphret.storage import Bundle, Parts
+from graphret.text_index import TextIndex
 
 T = TypeVar("T", bound=np.generic)
 V = TypeVar("V", bound=Hashable)
@@ -24,16 +26,19 @@ class Codes(Generic[V]):
     """Numbers for values, in the order in which they come.
 
     It only ever grows, so that the states of a graph share one: none reads the numbers
-    that came after it.
+    that came after it. Strings that were saved stay on disk until they are asked for.
     """
 
-    def __init__(self, values: Iterable[V] = ()) -> None:
-        self.values = list(values)
-        self._code = _Numbered(self.values)
-        self._texts = TextArray.of([])
+    def __init__(
+        self, values: Iterable[V] = (), saved: TextIndex | None = None
+    ) -> None:
+        self._saved = TextIndex.of(TextArray.of([])) if saved is None else saved
+        self._values = list(values)  # those that came since
+        self._code = _Numbered(self._saved, self._values)
+        self._texts = self._saved.texts
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self._saved) + len(self._values)
 
     def of(self, value: V) -> int:
         """Return the number of a value, a new one where it has none yet."""
@@ -45,34 +50,68 @@ class Codes(Generic[V]):
 
     def find(self, values: Iterable[V]) -> NDArray[np.int64]:
         """Return the numbers of those of the values that have one."""
-        known = (self._code.get(value, -1) for value in values)
+        known = map(self._code.find, values)
         return np.asarray([code for code in known if code >= 0], dtype=np.int64)
 
-    @classmethod
-    def from_texts(cls, texts: TextArray) -> Codes[Any]:
-        """Return the numbers of strings, in their order."""
-        codes: Codes[Any] = Codes(texts.tolist())
-        codes._texts = texts
-        return codes
+    def __getitem__(self, code: int) -> V:
+        """Return what a number stands for."""
+        n_saved = len(self._saved)
+        if code >= n_saved:
+            return self._values[code - n_saved]
+        value: Any = self._saved.texts.encoded(code).decode()
+        return value  # type: ignore[no-any-return]
+
+    def at(self, codes: Sequence[int] | NDArray[np.integer[Any]]) -> list[V]:
+        """Return what some numbers stand for."""
+        wanted, n_saved = np.asarray(codes, np.int64), len(self._saved)
+        if not n_saved:
+            return [self._values[code] for code in wanted.tolist()]
+        is_saved = wanted < n_saved
+        saved: Iterator[Any] = iter(self._saved.texts.take(wanted[is_saved]).tolist())
+        return [
+            next(saved) if code < n_saved else self._values[code - n_saved]
+            for code in wanted.tolist()
+        ]
 
     def texts(self) -> TextArray:
         """Return what each number stands for, where the values are strings."""
-        if len(self._texts) < len(self.values):
-            new = TextArray.of_strings(map(str, self.values[len(self._texts) :]))
+        if len(self._texts) < len(self):
+            n_new = len(self) - len(self._texts)
+            new = TextArray.of_strings(map(str, self._values[-n_new:]))
             self._texts = TextArray.concat([self._texts, new])
         return self._texts
+
+    def parts(self) -> Parts:
+        """The values as they are saved, which are strings."""
+        is_saved = not self._values
+        return (self._saved if is_saved else TextIndex.of(self.texts())).parts()
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> Codes[Any]:
+        """Open saved strings."""
+        return Codes(saved=TextIndex.from_bundle(bundle))
 
 
 class _Numbered(dict[Any, int]):
     """The numbers of values; one that is asked for and has none is put behind them."""
 
-    def __init__(self, values: list[Any]) -> None:
+    def __init__(self, saved: TextIndex, values: list[Any]) -> None:
         super().__init__((value, code) for code, value in enumerate(values))
-        self._values = values
+        self._saved, self._values = saved, values
+        self._n_saved = len(saved)
 
     def __missing__(self, value: Any) -> int:
-        self._values.append(value)
-        return self.setdefault(value, len(self))
+        code = self._saved.find(value) if self._n_saved else -1
+        if code < 0:
+            code = self._n_saved + len(self._values)
+            self._values.append(value)
+        self[value] = code
+        return code
+
+    def find(self, value: Any) -> int:
+        """Return the number of a value, -1 where it has none."""
+        code = self.get(value)
+        return self._saved.find(value) if code is None else code
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +128,7 @@ class CodeLists:
     @classmethod
     def of(cls, lists: Iterable[Sequence[int]]) -> CodeLists:
         """Put lists of numbers together."""
-        starts, codes = [0], list[int]()
+        starts, codes = array("q", [0]), array("i")
         for one in lists:
             codes.extend(one)
             starts.append(len(codes))

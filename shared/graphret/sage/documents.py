@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from graphret.corpus.chunks import source_of, without_derived
 from graphret.nodes import NodeTable
+from graphret.sage.facts import NodeFacts
 from graphret.types import Node
 
 _log = logging.getLogger(__name__)
@@ -16,8 +17,10 @@ _UNITS = ("page", "page_label", "row")
 _Document = tuple[str, ...]
 
 
-def outdated(fresh: Sequence[Node], nodes: NodeTable) -> set[str]:
+def outdated(fresh: Sequence[Node], nodes: NodeTable, facts: NodeFacts) -> set[str]:
     """Return the ids of the nodes whose document has a newer version in `fresh`.
+
+    `facts` say which of the nodes may be of one document with a fresh one.
 
     Chunks are of one document when they have the same ``source_id`` (LlamaIndex's
     ``ref_doc_id``), or their metadata name the same file or address (LangChain's
@@ -30,7 +33,7 @@ def outdated(fresh: Sequence[Node], nodes: NodeTable) -> set[str]:
         for document in _documents_of(node):
             of_document[document].append(node)
     known: dict[_Document, list[Node]] = defaultdict(list)
-    for node in nodes if of_document else ():
+    for node in nodes.at(facts.of_documents({name for _, name, *_ in of_document})):
         for document in _documents_of(node):
             if document in of_document:
                 known[document].append(node)

@@ -72,7 +72,7 @@ class Entities:
         """The entities as they are saved."""
         parts = Parts()
         for of, codes in (("names", self.names), ("spellings", self.spellings)):
-            parts.add_texts(of, codes.texts())
+            parts.add(of, codes.parts())
         for of, lists in (("borne", self.borne), ("spelled", self.spelled)):
             parts.add(of, lists.parts())
         return parts
@@ -80,11 +80,11 @@ class Entities:
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> Entities:
         """Open saved entities."""
-        names = Codes.from_texts(bundle.texts("names"))
+        names = Codes.from_bundle(bundle.sub("names"))
         borne = CodeLists.from_bundle(bundle.sub("borne"))
         return cls(
             names=names,
-            spellings=Codes.from_texts(bundle.texts("spellings")),
+            spellings=Codes.from_bundle(bundle.sub("spellings")),
             borne=borne,
             spelled=CodeLists.from_bundle(bundle.sub("spelled")),
             postings=Postings.of(borne.lists),
@@ -110,7 +110,7 @@ class Entities:
         at, starts = ranges(self.borne.starts, first), self.borne.starts
         name_of_each = np.repeat(names, starts[first + 1] - starts[first])
         spelled = self.spelled.codes[at[self.borne.codes[at] == name_of_each]]
-        return [self.spellings.values[code] for code in spelled.tolist()]
+        return self.spellings.at(spelled)
 
     def shared(self, cap: int) -> NDArray[np.bool_]:
         """Return which names 2 nodes or more bear, and at most `cap`, ``(names,)``."""
@@ -118,8 +118,8 @@ class Entities:
 
     def rarest_first(self, names: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return names in the order of how many bear them, then of the alphabet."""
-        ordered = sorted(names.tolist(), key=self.names.values.__getitem__)
-        by_name = np.asarray(ordered, dtype=np.int64)
+        words = self.names.at(names)
+        by_name = names[sorted(range(len(names)), key=words.__getitem__)]
         return by_name[np.argsort(self.counts[by_name], kind="stable")]
 
     def bearers(self, cap: int, of: NDArray[np.int64]) -> EntityIncidence:

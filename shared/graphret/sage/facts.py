@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from graphret.change import Change
 from graphret.corpus.chunks import DOCUMENT, source_of
+from graphret.corpus.names import file_of
 from graphret.corpus.readers import file_id
 from graphret.sage.codes import Codes, flags
 from graphret.sage.names import title_of
@@ -23,7 +24,7 @@ from graphret.types import Node
 
 #: In place of the place of a node in its source, where it is not known.
 NO_PLACE = np.iinfo(np.int64).min
-_READ = ("source", "file", "kin", "document", "title", "place", "is_table")
+_READ = ("source", "file", "kin", "document", "path", "title", "place", "is_table")
 _COLUMNS = (*_READ, "is_head")
 
 
@@ -34,9 +35,9 @@ class NodeFacts:
     The columns are numbers of `strings`: `source`, the item that a node was made from,
     itself where none is known; `file`, the file of that; `kin`, what tells the chunks
     that are one source for `graphret.corpus.chunks`; `document`, the item before it was
-    put with others; `title`, 0 where there is none. `place` is the place in the source,
-    or `NO_PLACE`; `is_head` says which node is the first of its file, texts before
-    tables.
+    put with others; `path`, the file or address that its metadata name, and `title`, 0
+    where there is none. `place` is the place in the source, or `NO_PLACE`; `is_head`
+    says which node is the first of its file, texts before tables.
     """
 
     strings: Codes[str] = field(default_factory=lambda: Codes([""]))
@@ -44,6 +45,7 @@ class NodeFacts:
     file: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     kin: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     document: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    path: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     title: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     place: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     is_table: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
@@ -77,14 +79,14 @@ class NodeFacts:
     def parts(self) -> Parts:
         """The facts as they are saved."""
         parts = Parts({name: getattr(self, name) for name in _COLUMNS})
-        parts.add_texts("strings", self.strings.texts())
+        parts.add("strings", self.strings.parts())
         return parts
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> NodeFacts:
         """Open saved facts."""
         columns: dict[str, Any] = {name: bundle.arrays[name] for name in _COLUMNS}
-        return cls(Codes.from_texts(bundle.texts("strings")), **columns)
+        return cls(Codes.from_bundle(bundle.sub("strings")), **columns)
 
     @cached_property
     def number(self) -> NDArray[np.int64]:
@@ -101,7 +103,15 @@ class NodeFacts:
         asked = flags(self.strings.find(items), len(self.strings))
         for column in (self.source, self.file, self.document):
             for position in np.flatnonzero(asked[column]).tolist():
-                yield self.strings.values[column[position]], position
+                yield self.strings[column[position]], position
+
+    def of_documents(self, names: Collection[str]) -> NDArray[np.int64]:
+        """Return the nodes of documents, by id or by file, that may have some names."""
+        asked = flags(self.strings.find(names), len(self.strings))
+        asked[0] = False
+        return np.flatnonzero(
+            asked[self.source] | asked[self.document] | asked[self.path]
+        )
 
     def of_kin(self, kin: Collection[tuple[str, ...]]) -> NDArray[np.int64]:
         """Return the nodes that are chunks of one of the sources."""
@@ -123,6 +133,7 @@ def _facts(node: Node, strings: Codes[str]) -> tuple[int, ...]:
         file_id(node.id if item is None else source),
         _KIN.join(source_of(node)),
         "" if document is None else str(document),
+        file_of(given),
         title_of(node),
     )
     place = given.get("chunk_index")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphret.contracts import Lock
 from graphret.corpus import (
@@ -139,13 +140,14 @@ class SageGraph:
             rows_per_segment=settings.rows_per_segment,
             executor=executor,
         )
+        between_items = to_edges([*corpus.edges, *edges], nodes)
         return cls.from_nodes(
-            nodes,
+            _handed_over(nodes),
             encoder=encoder,
             chunker=chunker,
             metadata=metadata,
             settings=settings,
-            edges=to_edges([*corpus.edges, *edges], nodes),
+            edges=between_items,
             progress=progress,
             executor=executor,
         )
@@ -173,12 +175,15 @@ class SageGraph:
         """
         settings, encoder = settings or SageSettings(), as_encoder(encoder)
         report = progress or (lambda stage, done, of: None)
-        listed = list(nodes)
+        listed, given = list(nodes), vectors is not None
         if not listed:
             raise InvalidInput(_EMPTY)
+        if given:
+            vectors = _in_table_order(vectors, listed)
         report("describe", 0, len(listed))
         told, names = described(listed, metadata, executor)
         table = NodeTable.of(told)
+        del listed, told  # they take more room than the table
         report("index", 0, len(table))
         lexical = BM25Index.build(
             table,
@@ -186,16 +191,10 @@ class SageGraph:
             analyzer=settings.analyzer,
             settings=settings.bm25,
         )
-        dense, given = None, vectors is not None
+        dense = None
         if encoder is not None or given:
             report("embed", 0, len(table))
-            if given:
-                order = np.argsort(
-                    np.asarray([node.id for node in listed], dtype=object),
-                    kind="stable",
-                )
-                vectors = check_vectors(vectors, len(listed), what="embedding")[order]
-            elif encoder is not None:
+            if encoder is not None and not given:
                 texts = [settings.text.text(node) for node in table]
                 vectors = embed(encoder, texts, executor, partial(report, "embed"))
             dense = DenseIndex.build(
@@ -368,7 +367,7 @@ class SageGraph:
         with self._writing:
             gone = set().union(*self.state.nodes_of(items).values())
             if replace_documents:
-                gone |= outdated(fresh, self.nodes)
+                gone |= outdated(fresh, self.nodes, self.state.connections.facts)
             self._change(with_siblings(fresh, self.state, gone), gone, list(edges))
         return [node.id for node in fresh]
 
@@ -508,3 +507,17 @@ class SageGraph:
         graph = cls(state, settings, chunker=cut, metadata=metadata, ranking=ranking)
         graph._saved = saved
         return graph
+
+
+def _handed_over(nodes: list[Node]) -> Iterator[Node]:
+    """Yield the nodes of a list and take them off it, as they need much memory."""
+    nodes.reverse()
+    while nodes:
+        yield nodes.pop()
+
+
+def _in_table_order(vectors: Any, nodes: Sequence[Node]) -> NDArray[np.float32]:
+    """Return the embeddings of nodes in the order of their table, that of ids."""
+    ids = np.asarray([node.id for node in nodes], dtype=object)
+    checked = check_vectors(vectors, len(nodes), what="embedding")
+    return checked[np.argsort(ids, kind="stable")]

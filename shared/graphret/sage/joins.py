@@ -59,6 +59,17 @@ class _Column(NamedTuple):
     place: int
     header: str
 
+    @property
+    def text(self) -> str:
+        """The column as a text."""
+        return f"{self.table}\0{self.place}\0{self.header}"
+
+    @classmethod
+    def of(cls, text: str) -> _Column:
+        """Return the column that a text stands for."""
+        table, place, header = text.split("\0", 2)
+        return cls(table, int(place), header)
+
 
 #: A cell that is not empty: the node that holds it, its row and column there, and the
 #: numbers of its column, of its value, 0 where it identifies nothing, and of its text.
@@ -91,7 +102,7 @@ def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
 class TableCells:
     """The cells of all tables that are not empty, in the order of their nodes."""
 
-    columns: Codes[_Column] = field(default_factory=Codes)
+    columns: Codes[str] = field(default_factory=Codes)
     values: Codes[str] = field(default_factory=lambda: Codes([""]))
     texts: Codes[str] = field(default_factory=Codes)
     cells: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, CELL))
@@ -129,21 +140,18 @@ class TableCells:
     def parts(self) -> Parts:
         """The cells as they are saved."""
         parts = Parts({"cells": self.cells})
-        parts.add_texts("columns", TextArray.of(map(to_json, self.columns.values)))
-        parts.add_texts("values", self.values.texts())
-        parts.add_texts("texts", self.texts.texts())
+        for name in ("columns", "values", "texts"):
+            parts.add(name, getattr(self, name).parts())
         return parts
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> TableCells:
         """Open saved cells."""
-        columns = Records(bundle.texts("columns"))
-        return cls(
-            columns=Codes(_Column(*column) for column in columns),
-            values=Codes.from_texts(bundle.texts("values")),
-            texts=Codes.from_texts(bundle.texts("texts")),
-            cells=bundle.arrays["cells"],
+        columns, values, texts = (
+            Codes.from_bundle(bundle.sub(name))
+            for name in ("columns", "values", "texts")
         )
+        return cls(columns, values, texts, bundle.arrays["cells"])
 
     def _cells(self, node: Node) -> Iterator[tuple[int, int, int, int]]:
         """Yield the cells of a node, in the order of `CELL`."""
@@ -155,7 +163,7 @@ class TableCells:
                 if text:
                     header = headers[place] if place < len(headers) else ""
                     key = _key(text, _subject(header, node.name))
-                    column = self.columns.of(_Column(table, place, header))
+                    column = self.columns.of(_Column(table, place, header).text)
                     yield row, column, self.values.of(key), self.texts.of(text)
 
     def _edges(self, n_nodes: int, settings: LinkSettings) -> EdgeTable:
@@ -205,8 +213,8 @@ class _Cells:
             value=value,
             column=of_value,
             row=row[tells],
-            spellings=[known.texts.values[i] for i in cells["text"][first].tolist()],
-            columns=[known.columns.values[i] for i in columns.tolist()],
+            spellings=known.texts.at(cells["text"][first]),
+            columns=[*map(_Column.of, known.columns.at(columns))],
             rows=np.stack([cells["node"], cells["row"]], axis=1)[new_row].astype(int),
             filled=np.bincount(column, minlength=len(columns)),
             distinct=_count_distinct(of_value, value, len(columns), len(values)),

@@ -6,11 +6,12 @@ each kind of link is worth.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import chain
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from graphret.change import Change
 from graphret.columns import Records, to_json
 from graphret.edges import NO_ROW, EdgeTable
-from graphret.executors import LOCAL, Executor, batched
+from graphret.executors.blocks import BLOCK, LOCAL, Executor, batched
 from graphret.expansion.frontier import MENTIONS
 from graphret.linking.usage import UseCounts, can_be_everyday, may_be_word
 from graphret.nodes import NodeTable
@@ -120,6 +121,12 @@ class Said:
             )
         )
 
+    @classmethod
+    def concat(cls, parts: Sequence[Said]) -> Said:
+        """Return the rows of all parts, in their order."""
+        columns = ([getattr(part, name) for part in parts] for name in _SAID_TYPES)
+        return cls(*map(np.concatenate, columns))
+
     def __len__(self) -> int:
         return len(self.owner)
 
@@ -213,7 +220,7 @@ class Mentions:
         )
         # what names a node that is gone is read again, as the name changed
         void = np.flatnonzero((before.owner < 0) | again[before.owner])
-        made = self._read(change.after, np.flatnonzero(again), names, executor)
+        made = self._read(change, np.flatnonzero(again), names, executor)
         behind = np.full(len(made), len(before))
         said = before.spliced(Merge(len(before), void, behind), made)
         differing = before.at(void).joined(made)
@@ -226,7 +233,8 @@ class Mentions:
         The names that a cell and what stands around it make up depend on this rarity.
         """
         names, of_tables = self.names.fitted(), facts.is_table[self.said.owner]
-        made = self._read(nodes, np.flatnonzero(facts.is_table), names, LOCAL)
+        change, tables = Change.reading(nodes, ()), np.flatnonzero(facts.is_table)
+        made = self._read(change, tables, names, LOCAL)
         said = self.said.at(~of_tables).joined(made)
         differing = self.said.at(of_tables).joined(made)
         after = replace(self, names=names)
@@ -276,22 +284,34 @@ class Mentions:
 
     def _read(
         self,
-        nodes: NodeTable,
+        change: Change,
         chosen: NDArray[np.int64],
         names: NodeNames,
         executor: Executor,
     ) -> Said:
-        """Return what some nodes name."""
-        units = [*units_of(nodes, chosen)]
-        found = [*chain.from_iterable(executor.map(names, batched(units)))]
-        ids = [*{id_ for by_target in found for id_ in by_target}]
-        place = dict(zip(ids, nodes.positions(ids).tolist(), strict=True))
-        rows = [
-            (unit.owner, place[id_], unit.row, *self._told(unit, mention))
-            for unit, by_target in zip(units, found, strict=True)
-            for id_, mention in by_target.items()
-        ]
-        return Said.of(rows)
+        """Return what some nodes name after a change."""
+        waiting = deque[Sequence[TextUnit]]()  # blocks whose results are still to come
+
+        def blocks() -> Iterator[Sequence[TextUnit]]:
+            units = units_of(change.read(chosen))
+            while block := [*islice(units, BLOCK)]:
+                waiting.append(block)
+                yield block
+
+        place: dict[str, int] = {}
+        said = [Said.of([])]
+        for found in executor.map(names, blocks()):
+            new = [
+                *{id_ for by_target in found for id_ in by_target if id_ not in place}
+            ]
+            place |= zip(new, change.after.positions(new).tolist(), strict=True)
+            rows = [
+                (unit.owner, place[id_], unit.row, *self._told(unit, mention))
+                for unit, by_target in zip(waiting.popleft(), found, strict=True)
+                for id_, mention in by_target.items()
+            ]
+            said.append(Said.of(rows))
+        return Said.concat(said)
 
     def _told(self, unit: TextUnit, mention: Mention) -> tuple[Any, ...]:
         """Return a mention without its ends, in the order of `Said`."""
@@ -317,8 +337,8 @@ class Mentions:
             },
             {"strongest": self.strongest},
         )
-        parts.add_texts("spelled", self.spelled.texts())
-        parts.add_texts("about", self.about.texts())
+        parts.add("spelled", self.spelled.parts())
+        parts.add("about", self.about.parts())
         parts.add("names", self.names.parts())
         return parts
 
@@ -328,8 +348,8 @@ class Mentions:
         return cls(
             names=NodeNames.from_bundle(bundle.sub("names"), settings),
             said=Said(*(bundle.arrays[f"said.{name}"] for name in _SAID_TYPES)),
-            spelled=Codes.from_texts(bundle.texts("spelled")),
-            about=Codes.from_texts(bundle.texts("about")),
+            spelled=Codes.from_bundle(bundle.sub("spelled")),
+            about=Codes.from_bundle(bundle.sub("about")),
             everyday=bundle.arrays["everyday"],
             believed=bundle.arrays["believed"],
             strongest=bundle.meta["strongest"],
@@ -375,8 +395,8 @@ def _completing(
 
 def _renaming(
     change: Change, before: NodeFacts, facts: NodeFacts
-) -> tuple[set[str], dict[str, Sequence[str]]]:
-    """Return the nodes that no longer bear names, and the names of those that now do.
+) -> tuple[dict[str, Sequence[str]], dict[str, Sequence[str]]]:
+    """Return the names of nodes that no longer bear any, and of those that now do.
 
     Only the first node of each file bears names.
     """
@@ -385,12 +405,16 @@ def _renaming(
     stays = stays[flags(now, len(change.after))[stays] & (stays >= 0)]
     gone = was[~flags(change.came_from[stays], len(change.before))[was]]
     come = now[~flags(stays, len(change.after))[now]]
-    named: dict[str, Sequence[str]] = {}
-    for block in batched(come):
-        named.update(
-            (node.id, reference_names(node)) for node in change.after.at(block)
-        )
-    return set(change.before.ids.take(gone)), named
+    return _named(change.before, gone), _named(change.after, come)
+
+
+def _named(nodes: NodeTable, chosen: NDArray[np.int64]) -> dict[str, Sequence[str]]:
+    """Return the names of some nodes, by id."""
+    return {
+        node.id: reference_names(node)
+        for block in batched(chosen)
+        for node in nodes.at(block)
+    }
 
 
 def _used(mention: Mention, text: str) -> tuple[int, int, bool, int]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphret.columns import TextArray
 from graphret.edges import NO_ROW
-from graphret.executors import batched
 from graphret.linking.gazetteer import Gazetteer
 from graphret.linking.layered import Layered
 from graphret.linking.name_table import (
@@ -24,14 +24,17 @@ from graphret.linking.name_table import (
     updated_postings,
 )
 from graphret.linking.usage import NameUse, use_at
-from graphret.nodes import NodeTable
 from graphret.sage.names import MAX_NAME_WORDS, without_stop_words
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.storage import Bundle, Parts
 from graphret.text import words as words_of
+from graphret.text_index import SavedLists, TextIndex, starts_of
+from graphret.types import Node
 
 Words: TypeAlias = tuple[str, ...]
+#: The id of a node with a word in its full name, and that name.
+Posting: TypeAlias = tuple[str, str]
 
 # What completes a cell to a name: cells of so many words at most, by words that begin
 # so many names at most, where cell and context cover this share of the name's rarity;
@@ -73,10 +76,9 @@ class Name(NamedTuple):
     is_full: bool
 
 
-def units_of(nodes: NodeTable, chosen: NDArray[np.int64]) -> Iterator[TextUnit]:
-    """Yield the texts and the rows of the nodes at some positions."""
-    read = (node for block in batched(chosen) for node in nodes.at(block))
-    for owner, node in zip(chosen.tolist(), read, strict=True):
+def units_of(nodes: Iterable[tuple[int, Node]]) -> Iterator[TextUnit]:
+    """Yield the texts and the rows of nodes, which come with their positions."""
+    for owner, node in nodes:
         rows = node.properties.get("table_rows")
         text = (
             node.text
@@ -136,24 +138,18 @@ class NodeNames:
 
     Parameters
     ----------
-    given
-        By the id of a node its names.
     full, alias
         Who bears a name, given by its words, as the full one, or as another.
-    bags
-        The words of each full name, by the id of who bears it.
     postings
-        Who has a word in the full name.
+        Who has a word in the full name, and that name.
     rarity
         That of words; `None` until `fitted`.
     """
 
     settings: LinkSettings
-    given: Layered[str, Sequence[Name]] = field(default_factory=_empty)
     full: Layered[str, tuple[NamedNode, ...]] = field(default_factory=_empty)
     alias: Layered[str, tuple[NamedNode, ...]] = field(default_factory=_empty)
-    bags: Layered[str, frozenset[str]] = field(default_factory=_empty)
-    postings: Layered[str, tuple[str, ...]] = field(default_factory=_empty)
+    postings: Layered[str, tuple[Posting, ...]] = field(default_factory=_empty)
     gazetteer: Gazetteer = field(default_factory=Gazetteer)
     rarity: WordRarity | None = None
 
@@ -174,30 +170,18 @@ class NodeNames:
 
         `spoken_names` are those that a text can say.
         """
-        given: dict[str, Sequence[Name]] = {}
-        bags: dict[str, frozenset[str]] = {}
-        postings: dict[str, list[str]] = defaultdict(list)
-        for side in (full, alias):
-            for spoken, bearers in side.items():
-                words = tuple(spoken.split(" "))
-                bag = frozenset(words)
-                for id_, spelled in bearers:
-                    name = Name(words, spelled, side is full)
-                    given[id_] = (*given.get(id_, ()), name)
-                    if side is full:
-                        bags[id_] = bag
-                        for word in bag:
-                            postings[word].append(id_)
-        sorted_postings = {word: tuple(sorted(ids)) for word, ids in postings.items()}
+        postings: dict[str, list[Posting]] = defaultdict(list)
+        for spoken, bearers in full.items():
+            for word in _bag(spoken):
+                postings[word].extend((id_, spoken) for id_, _ in bearers)
+        sorted_postings = {word: tuple(sorted(of)) for word, of in postings.items()}
         gazetteer = Gazetteer()
         for spoken in spoken_names:
             gazetteer.add_words(spoken.split(" "))
         return cls(
             settings,
-            given=Layered(given),
             full=Layered(full),
             alias=Layered(alias),
-            bags=Layered(bags),
             postings=Layered(sorted_postings),
             gazetteer=gazetteer,
             rarity=rarity,
@@ -208,7 +192,8 @@ class NodeNames:
         parts = Parts()
         parts.add("full", name_table_parts(self.full))
         parts.add("alias", name_table_parts(self.alias))
-        parts.add_texts("spoken", TextArray.of_strings(self.gazetteer))
+        parts.add("postings", _posting_parts(self.full))
+        parts.add("gazetteer", self.gazetteer.parts())
         if self.rarity is not None:
             parts.add("rarity", self.rarity.parts())
         return parts
@@ -216,35 +201,37 @@ class NodeNames:
     @classmethod
     def from_bundle(cls, bundle: Bundle, settings: LinkSettings) -> NodeNames:
         """Open saved names."""
-        full, alias = (
-            dict(saved_name_table(bundle.sub(of))) for of in ("full", "alias")
+        full, alias = (saved_name_table(bundle.sub(of)) for of in ("full", "alias"))
+        return cls(
+            settings,
+            full,
+            alias,
+            _saved_postings(bundle.sub("postings"), bundle.sub("full")),
+            Gazetteer.from_bundle(bundle.sub("gazetteer")),
+            WordRarity.from_bundle(bundle.sub("rarity")),
         )
-        rarity = WordRarity.from_bundle(bundle.sub("rarity"))
-        return cls.of(settings, full, alias, rarity, bundle.texts("spoken").tolist())
 
     def changed(
-        self, gone: Collection[str], come: Mapping[str, Sequence[str]]
+        self, gone: Mapping[str, Sequence[str]], come: Mapping[str, Sequence[str]]
     ) -> tuple[NodeNames, Renamed]:
         """Return the names after nodes lose or gain some, and what changed for texts.
 
-        The nodes of `gone` bear no names any more; those of `come` bear the given ones.
-        What changed are the names that a text may say otherwise now.
+        Both say by the id of a node which names it bore, or bears now. What changed are
+        the names that a text may say otherwise now.
         """
-        named = {id_: [*_names(own)] for id_, own in come.items()}
-        left = [(id_, name) for id_ in gone for name in self.given.get(id_, ())]
-        new = [(id_, name) for id_, own in named.items() for name in own]
-        lost = {id_: name.words for id_, name in left if name.is_full}
-        found = {id_: name.words for id_, name in new if name.is_full}
-        bags: dict[str, frozenset[str] | None] = dict.fromkeys(lost)
-        bags |= {id_: frozenset(words) for id_, words in found.items()}
-        postings = updated_postings(self.postings, _postings(lost), _postings(found))
+        left, new = (
+            [(id_, name) for id_, own in nodes.items() for name in _names(own)]
+            for nodes in (gone, come)
+        )
+        lost, found = (
+            {id_: name.words for id_, name in names if name.is_full}
+            for names in (left, new)
+        )
         after = replace(
             self,
-            given=self.given.changed({**dict.fromkeys(gone), **named}),
             full=updated_postings(self.full, *_bearers(left, new, full=True)),
             alias=updated_postings(self.alias, *_bearers(left, new, full=False)),
-            bags=self.bags.changed(bags),
-            postings=postings,
+            postings=updated_postings(self.postings, _postings(lost), _postings(found)),
         )
         phrases = {name.words for _, name in (*left, *new)}
         renamed = Renamed(
@@ -263,7 +250,8 @@ class NodeNames:
         """Return the names with the rarity that words have in them now."""
         postings = self.postings.as_dict()
         counts = {word: len(bearers) for word, bearers in postings.items()}
-        return replace(self, rarity=WordRarity(len(self.bags), counts))
+        n_named = sum(map(len, self.full.as_dict().values()))
+        return replace(self, rarity=WordRarity(n_named, counts))
 
     def _spoken(self, phrases: Iterable[Words]) -> Gazetteer:
         """Return the gazetteer after some names changed."""
@@ -370,8 +358,8 @@ class NodeNames:
             return []
         got = sum(rarity(word) for word in sorted(need))
         out = []
-        for node in self.postings[rarest]:
-            if need <= (bag := self.bags[node]):
+        for node, spoken in self.postings[rarest]:
+            if need <= (bag := _bag(spoken)):
                 rest = sorted(bag - need)
                 said = sum(rarity(word) for word in rest if word in context)
                 share = (got + said) / (got + sum(rarity(word) for word in rest))
@@ -434,5 +422,41 @@ def _bearers(
         ]
 
 
-def _postings(full: Mapping[str, Words]) -> list[tuple[str, str]]:
-    return [(word, id_) for id_, words in full.items() for word in words]
+def _postings(full: Mapping[str, Words]) -> list[tuple[str, Posting]]:
+    """Return the postings of full names, given by who bears them."""
+    bearers = [((id_, " ".join(words)), words) for id_, words in full.items()]
+    return [(word, bearer) for bearer, words in bearers for word in words]
+
+
+@lru_cache(1 << 18)
+def _bag(spoken: str) -> frozenset[str]:
+    """Return the words of a name."""
+    return frozenset(spoken.split(" "))
+
+
+def _posting_parts(full: Layered[str, tuple[NamedNode, ...]]) -> Parts:
+    """Return which full names have each word, as it is saved: as bearers of `full`."""
+    bearers = [(id_, spoken) for spoken, of in full.as_dict().items() for id_, _ in of]
+    places: dict[str, list[int]] = defaultdict(list)
+    for place in sorted(range(len(bearers)), key=bearers.__getitem__):
+        for word in _bag(bearers[place][1]):
+            places[word].append(place)
+    every = np.fromiter(chain.from_iterable(places.values()), np.int32)
+    parts = Parts({"starts": starts_of(places.values()), "places": every})
+    parts.add("words", TextIndex.of(TextArray.of_strings(places)).parts())
+    return parts
+
+
+def _saved_postings(bundle: Bundle, full: Bundle) -> Layered[str, tuple[Posting, ...]]:
+    """Open what `_posting_parts` saved, given the saved table of full names."""
+    ids, names = full.texts("ids"), TextIndex.from_bundle(full.sub("names")).texts
+    starts, places = full.arrays["starts"], bundle.arrays["places"]
+
+    def postings(at: slice) -> list[Posting]:
+        bearers = places[at].astype(np.int64)
+        of_bearers = np.searchsorted(starts, bearers, side="right") - 1
+        spoken = names.take(of_bearers).tolist()
+        return [*zip(ids.take(bearers).tolist(), spoken, strict=True)]
+
+    words = TextIndex.from_bundle(bundle.sub("words"))
+    return Layered(SavedLists(words, bundle.arrays["starts"], postings))

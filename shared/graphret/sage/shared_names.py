@@ -38,7 +38,7 @@ from graphret.text import words as words_of
 _SHARED_BY, _MAX_TITLED, _TITLED_BY, _TITLED_LEAST = 0.05, 3, 0.02, 20
 # An everyday word is in lower case in this share of the texts that say it.
 _MOSTLY = 0.5
-_COLUMNS = ("lower", "tells", "first_word", "pairs", "believed")
+_COLUMNS = ("lower", "tells", "first_word", "several", "pairs", "believed")
 _NUMERAL = re.compile(r"[ivx]+")
 
 
@@ -111,9 +111,9 @@ class SharedNames:
         those that it bears, as numbers of `Entities.names`.
     words, lower
         The words that stand in lower case in texts, and in how many.
-    tells, first_word
+    tells, first_word, several
         By the number of a name: whether it says something, -1 where nobody looked yet,
-        and its first word.
+        its first word, and whether it has several.
     pairs
         The texts that each name joins.
     believed
@@ -128,6 +128,7 @@ class SharedNames:
     lower: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     tells: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
     first_word: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    several: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     sharers: Sharers | None = None
     pairs: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, PAIR))
     believed: NDArray[np.float32] = field(
@@ -204,7 +205,7 @@ class SharedNames:
             self.words.of_each(chain.from_iterable(map(_lower_words, some)))
             for some in (texts, gone)
         )
-        tells, first_word = self._telling(entities)
+        tells, first_word, several = self._telling(entities)
         n = len(self.words)
         lower = np.bincount(came, minlength=n) - np.bincount(went, minlength=n)
         lower[: len(self.lower)] += self.lower
@@ -215,23 +216,26 @@ class SharedNames:
             lower=lower,
             tells=tells,
             first_word=first_word,
+            several=several,
         )
 
     def _telling(
         self, entities: Entities
-    ) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
-        """Return `tells` and `first_word`, looking at names that came to be shared."""
+    ) -> tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.bool_]]:
+        """Return `tells`, `first_word` and `several` after names came to be shared."""
         n = len(entities.names)
         tells = padded(self.tells, n, -1)
         first_word = padded(self.first_word, n, 0)
+        several = padded(self.several, n, False)
         new = padded(entities.shared(self.cap), n, False) & (tells < 0)
         for name in np.flatnonzero(new).tolist():
-            key = entities.names.values[name]
+            key = entities.names[name]
             words = words_of(key)
             numeral = all(map(_NUMERAL.fullmatch, words))
             tells[name] = is_informative(words, NAME_STOP_WORDS) and not numeral
             first_word[name] = self.words.of(key.split()[0])
-        return tells, first_word
+            several[name] = " " in key
+        return tells, first_word, several
 
     def _sharers(self, facts: NodeFacts, entities: Entities) -> Sharers:
         """Return which names can join texts."""
@@ -253,10 +257,7 @@ class SharedNames:
         np.maximum.at(named, self.first_word[joins], n_said[joins])
         everyday = self.lower / np.maximum(self.lower + named, 1)
         of_name = np.where(joins, everyday[self.first_word], 0.0)
-        names = np.flatnonzero(joins).tolist()
-        several = [name for name in names if " " in entities.names.values[name]]
-        own = of_name.copy()
-        own[several] = 0.0
+        own = np.where(self.several, 0.0, of_name)
         is_word = of_name >= _MOSTLY
         return Sharers(joins, is_rare, leads, n_said, is_word, own, (few, many))
 
@@ -324,7 +325,7 @@ class SharedNames:
         names = np.flatnonzero(chosen)
         spelling = dict(zip(names.tolist(), entities.spelling_of(names), strict=True))
         for one in names.tolist():
-            key = entities.names.values[one]
+            key = entities.names[one]
             spelled = spelling[one]
             is_word = bool(sharers.is_word[one])
             if is_word and all(word.isdigit() for word in key.split()[1:]):
@@ -343,7 +344,7 @@ class SharedNames:
     def parts(self) -> Parts:
         """What names join, and what that follows from, as it is saved."""
         parts = Parts({name: getattr(self, name) for name in _COLUMNS})
-        parts.add_texts("words", self.words.texts())
+        parts.add("words", self.words.parts())
         for of, lists in (("titled", self.titled), ("called", self.called)):
             parts.add(of, lists.parts())
         return parts
@@ -359,7 +360,7 @@ class SharedNames:
             self,
             titled=CodeLists.from_bundle(bundle.sub("titled")),
             called=CodeLists.from_bundle(bundle.sub("called")),
-            words=Codes.from_texts(bundle.texts("words")),
+            words=Codes.from_bundle(bundle.sub("words")),
             **columns,
         )
         return replace(read, sharers=read._sharers(facts, entities))
@@ -408,7 +409,7 @@ def _tells(key: str, facts: NodeFacts, left: int, right: int) -> bool:
     """
     if facts.source[left] == facts.source[right]:
         return False
-    titles = [facts.strings.values[facts.title[node]] for node in (left, right)]
+    titles = [facts.strings[facts.title[node]] for node in (left, right)]
     if titles[0] and titles[0] == titles[1]:
         return False
     return not all(f" {key} " in f" {title} " for title in titles)

@@ -46,13 +46,13 @@ class WordsSaid:
     def parts(self) -> Parts:
         """The words as they are saved."""
         parts = self.said.parts()
-        parts.add_texts("vocabulary", self.vocabulary.texts())
+        parts.add("vocabulary", self.vocabulary.parts())
         return parts
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> WordsSaid:
         """Open saved words."""
-        vocabulary = Codes.from_texts(bundle.texts("vocabulary"))
+        vocabulary = Codes.from_bundle(bundle.sub("vocabulary"))
         said = CodeLists.from_bundle(bundle)
         return cls(vocabulary, said, Postings.of(said.lists))
 
@@ -96,7 +96,7 @@ class WordsSaid:
         nodes, which = nodes[among[nodes]], which[among[nodes]]
         said_by = np.split(nodes, row_starts(which, len(codes))[1:-1])
         nodes_by_word = {
-            self.vocabulary.values[code]: said
+            self.vocabulary[code]: said
             for code, said in zip(codes.tolist(), said_by, strict=False)
         }
         none, found = np.zeros(0, np.int64), np.zeros(len(among), dtype=bool)

@@ -13,12 +13,17 @@ from graphret.text import tokenize, words
 
 # Names in code: snake_case, C++, C#, .NET, camelCase.
 _CODE = re.compile(
-    r"(?<!\w)[A-Za-z]\w*_\w+|(?<!\w)[A-Za-z]\w*(?:\+\+|#)(?![\w+#])"
-    r"|(?<![\w.])\.[A-Za-z]\w+|(?<!\w)[a-z]+(?:[A-Z][a-z0-9]+)+(?!\w)"
+    r"(?<!\w)(?:[A-Za-z][^\W_]*+(?:_\w+|_?(?:\+\+|#)(?![\w+#]))"
+    r"|(?<!\.)\.[A-Za-z]\w+|[a-z]++(?:[A-Z][a-z0-9]++)++(?!\w))"
 )
-# A word in capitals, next to none in capitals.
+# A character that each of them has, soon found as most texts have few: an underscore,
+# plus or number sign, a capital behind a small letter, a stop before a letter.
+_IN_CODE = re.compile(r"[_+#A-Z.](?:(?<=[_+#])|(?<=[a-z][A-Z])|(?<=\.)(?=[A-Za-z]))")
+# A word in capitals, next to none in capitals. Its first letter comes before what is
+# asked of the place, since a search skips to it.
 _CAPITALS = re.compile(
-    r"(?<![A-Z][A-Z] )(?<![A-Z][A-Z], )(?<!\w)[A-Z]+(?:&[A-Z]+)*+(?!\w|,? [A-Z][A-Z])"
+    r"[A-Z](?<!\w.)(?<![A-Z][A-Z] .)(?<![A-Z][A-Z], .)"
+    r"[A-Z]*(?:&[A-Z]+)*+(?!\w|,? [A-Z][A-Z])"
 )
 # A word that is hyphenated at the end of a line.
 _DIVIDED = re.compile(r"(?<![^\W\d_])([^\W\d_]++)-[ \t]*+\r?\n[ \t]*+([^\W\d_]++)")
@@ -45,8 +50,10 @@ class Analyzer:
     def __call__(self, text: str) -> list[str]:
         """Return the terms of a text, in order, repeated as often as they occur."""
         term_of = _terms(self.language, self.stopwords)
-        terms = [term for word in words(text) if (term := term_of(word))]
-        return [*terms, *_spelled_terms(text, term_of)]
+        return [
+            *filter(None, map(term_of, words(text))),
+            *_spelled_terms(text, term_of),
+        ]
 
     def of_query(self, query: str) -> list[str]:
         """Return the terms of a question, without English question words.
@@ -67,7 +74,7 @@ class Analyzer:
 
 def _spelled_terms(text: str, term_of: Callable[[str], str]) -> Iterator[str]:
     """Yield the terms that are recognised by their spelling."""
-    for code in _CODE.finditer(text):
+    for code in _CODE.finditer(text) if _IN_CODE.search(text) else ():
         # In lower case, unless case alone tells it from a word.
         plain = code[0].isalnum()
         yield code[0] if plain else code[0].lower()

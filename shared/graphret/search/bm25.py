@@ -69,9 +69,9 @@ class TermWeights:
         The terms.
     field_weights, settings
         What they weigh by.
-    whole
-        The weights of all terms of the nodes, where `terms` are a few of them: how long
-        a field is counts all.
+    only, whole
+        Where these are the weights of a few terms: their positions in the vocabulary,
+        and the weights of all, which know how long each field is.
     """
 
     def __init__(
@@ -79,17 +79,16 @@ class TermWeights:
         terms: FieldTerms,
         field_weights: Mapping[str, float],
         settings: BM25Settings,
+        only: NDArray[np.int64] | None = None,
         whole: TermWeights | None = None,
     ) -> None:
         self.terms, self.field_weights, self.settings = terms, field_weights, settings
-        self._whole = whole
+        self._only, self._whole = only, whole
         self._scales: dict[tuple[str, bool], NDArray[np.float64]] = {}
 
     def only(self, chosen: NDArray[np.int64]) -> TermWeights:
         """Return the weights of a few terms alone, in their order: sooner made."""
-        return TermWeights(
-            self.terms.only(chosen), self.field_weights, self.settings, self
-        )
+        return TermWeights(self.terms, self.field_weights, self.settings, chosen, self)
 
     @property
     def made(self) -> bool:
@@ -113,19 +112,18 @@ class TermWeights:
 
     def _weighed(self, of_rows: bool) -> sp.csc_matrix:
         terms, whole = self.terms, self._whole or self
-        total = sp.csr_matrix(
-            (terms.n_rows if of_rows else terms.n_nodes, len(terms.vocabulary))
-        )
+        n_terms = len(terms.vocabulary) if self._only is None else len(self._only)
+        n_texts = terms.n_rows if of_rows else terms.n_nodes
+        by_term = sp.csc_matrix((n_texts, n_terms))
         for key in terms.fields:
-            found = terms.counts(key, of_rows=of_rows)
+            found = terms.counts(key, of_rows=of_rows, only=self._only)
             if not found.nnz:
                 continue
             scale = whole._scale(key, of_rows)
-            data = found.data * np.repeat(scale, np.diff(found.indptr))
-            total = total + sp.csr_matrix(
-                (data, found.indices, found.indptr), shape=found.shape
+            by_term = by_term + sp.csc_matrix(
+                (found.data * scale[found.indices], found.indices, found.indptr),
+                shape=found.shape,
             )
-        by_term = total.tocsc()
         idf = self.idf if of_rows else _rarity(terms.n_nodes, np.diff(by_term.indptr))
         tf = by_term.data
         by_term.data = (
@@ -160,7 +158,7 @@ class BM25Index(ArrayIndex):
 
     The rows of a table have weights of their own: a row is the node with only that row
     of its divided field. Weights are made when they are asked for, after a write too:
-    those of the terms of the first few queries alone, then all.
+    those of each query's terms alone, and all once as many have been made.
 
     Parameters
     ----------
@@ -186,8 +184,9 @@ class BM25Index(ArrayIndex):
         self.analyzer = analyzer
         self.settings = settings
         self.weights = TermWeights(terms, text.weights, settings)
-        # Of queries since the index was made, until all weights are.
+        # Of queries since the index was made, until all weights are, and their number.
         self._of_query: dict[str, TermWeights] = {}
+        self._n_weighed = 0
 
     @classmethod
     def build(
@@ -251,13 +250,13 @@ class BM25Index(ArrayIndex):
 
     def _weights(self, query: str) -> tuple[TermWeights, NDArray[np.int64]]:
         """Return weights that those of a query's terms are among, and where."""
-        terms, of_query = self.term_ids(query), self._of_query
-        if self.weights.made or (
-            query not in of_query and len(of_query) >= _BY_THEMSELVES
-        ):
+        terms, known = self.term_ids(query), self._of_query.get(query)
+        many = known is None and self._n_weighed > self.terms.n_said
+        if self.weights.made or many:
             return self.weights, terms
-        if (known := of_query.get(query)) is None:
-            known = of_query.setdefault(query, self.weights.only(terms))
+        if known is None:
+            known = self._of_query.setdefault(query, self.weights.only(terms))
+            self._n_weighed += known.of_nodes.nnz
         return known, np.arange(len(terms))
 
     def _scores(self, query: str) -> NDArray[np.float32]:
@@ -407,8 +406,6 @@ class BM25Index(ArrayIndex):
         return index
 
 
-# The terms of so many queries are weighed by themselves, before all are.
-_BY_THEMSELVES = 8
 _FEW = 16  # fewer nodes than one in so many are scored by themselves
 
 

@@ -6,7 +6,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
-from itertools import repeat
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -70,54 +70,77 @@ class FieldTerms:
 
         The terms of `vocabulary` keep their positions.
         """
-        positions = dict(vocabulary or {})
-        found: dict[str, tuple[Any, Any]] = defaultdict(
-            lambda: (array("i"), array("i"))
+        known = vocabulary or {}
+        positions = defaultdict(count(len(known)).__next__, known)
+        # By field the texts' nodes or rows, how many terms each has, and the terms.
+        found: dict[str, tuple[Any, Any, Any]] = defaultdict(
+            lambda: (array("i"), array("i"), array("i"))
         )
         row_indptr = array("q", [0])
         for node, fields in enumerate(nodes):
             first, n_rows = row_indptr[-1], 0
             for name, value in fields.items():
                 divided = isinstance(value, list)
-                owners, terms = found[name.removesuffix(ROWS) + divided * ROWS]
+                key = name.removesuffix(ROWS) + divided * ROWS
+                owners, lengths, terms = found[key]
                 texts = value if isinstance(value, list) else [value]
                 n_rows = max(n_rows, divided * len(texts))
                 for row, text in enumerate(texts, first if divided else node):
-                    said = [
-                        positions.setdefault(term, len(positions))
-                        for term in analyzer(text)
-                    ]
-                    terms.extend(said)
-                    owners.extend(repeat(row, len(said)))
+                    said = [*map(positions.__getitem__, analyzer(text))]
+                    owners.append(row)
+                    lengths.append(len(said))
+                    terms.fromlist(said)
             row_indptr.append(first + n_rows)
+        positions.default_factory = None  # it has every term now
         fields_of = {}
-        for name, (owners, terms) in found.items():
+        for name, (owners, lengths, terms) in found.items():
             height = row_indptr[-1] if name.endswith(ROWS) else len(row_indptr) - 1
-            indptr = row_starts(np.asarray(owners, dtype=np.int32), height)
+            indptr = row_starts(np.repeat(owners, lengths), height)
             fields_of[name] = indptr, np.asarray(terms, dtype=np.int32)
         return cls(positions, fields_of, np.asarray(row_indptr, dtype=np.int64))
 
-    def counts(self, field: str, *, of_rows: bool = False) -> sp.csr_matrix:
+    def counts(
+        self,
+        field: str,
+        *,
+        of_rows: bool = False,
+        only: NDArray[np.int64] | None = None,
+    ) -> sp.csc_matrix:
         """Return how often a field of each node, or of each row, says each term.
 
-        A row counts with the whole fields of its node.
+        A row counts with the whole fields of its node. With `only`, the terms are those
+        at some positions of the vocabulary, in that order.
         """
-        indptr, terms = self.fields[field]
-        shape = len(indptr) - 1, len(self.vocabulary)
-        found = sp.csr_matrix(
-            (np.ones(len(terms), np.float32), terms, indptr), shape=shape
-        )
+        found = self._counts(field, only)
+        found.sum_duplicates()
         if field.endswith(ROWS) == of_rows:
             return found
         if of_rows:
-            return found[np.repeat(np.arange(self.n_nodes), np.diff(self.row_indptr))]
+            of_row = np.repeat(np.arange(self.n_nodes), np.diff(self.row_indptr))
+            return found.tocsr()[of_row].tocsc()
         ones, rows = np.ones(self.n_rows, dtype=np.float32), np.arange(self.n_rows)
-        return (
-            sp.csr_matrix(
-                (ones, rows, self.row_indptr), shape=(self.n_nodes, self.n_rows)
-            )
-            @ found
-        ).tocsr()
+        shape = self.n_nodes, self.n_rows
+        rows_of = sp.csr_matrix((ones, rows, self.row_indptr), shape=shape)
+        return (rows_of @ found).tocsc()
+
+    def _counts(self, field: str, only: NDArray[np.int64] | None) -> sp.csc_matrix:
+        """Return a one for each time that a field says each term."""
+        indptr, terms = said = self.fields[field]
+        n_texts = len(indptr) - 1
+        if only is None:
+            ones, width = np.ones(len(terms), np.float32), len(self.vocabulary)
+            by_text = sp.csr_matrix((ones, terms, indptr), shape=(n_texts, width))
+            return by_text.tocsc()
+        if field not in self._postings:
+            self._postings[field] = Postings.of(said)
+        owners, which = self._postings[field].occurrences(only, said)
+        ones, starts = np.ones(len(owners), np.float32), row_starts(which, len(only))
+        return sp.csc_matrix((ones, owners, starts), shape=(n_texts, len(only)))
+
+    @property
+    def n_said(self) -> int:
+        """How many terms all fields say."""
+        return sum(len(terms) for _, terms in self.fields.values())
 
     def lengths(self, field: str, *, of_rows: bool = False) -> NDArray[np.float64]:
         """Return how many terms a field of each node has, or of each row.
@@ -132,25 +155,6 @@ class FieldTerms:
         else:
             lengths = np.diff(indptr[self.row_indptr])
         return lengths.astype(np.float64)
-
-    def only(self, chosen: NDArray[np.int64]) -> FieldTerms:
-        """Return the terms at some positions of the vocabulary alone, in that order.
-
-        What a field says is no longer in its order then.
-        """
-        fields: dict[str, Terms] = {}
-        for name, said in self.fields.items():
-            if name not in self._postings:
-                self._postings[name] = Postings.of(said)
-            owners, terms = self._postings[name].occurrences(chosen, said)
-            ones = np.ones(len(owners), np.int8)
-            by_term = sp.csc_array(
-                (ones, owners, row_starts(terms, len(chosen))),
-                shape=(len(said[0]) - 1, len(chosen)),
-            )
-            by_owner = by_term.tocsr()
-            fields[name] = by_owner.indptr, by_owner.indices
-        return FieldTerms(range(len(chosen)), fields, self.row_indptr)
 
     def followed(
         self,

@@ -187,8 +187,8 @@ class Loader:
 
 def _filled(records: Records, positions: Positions) -> NDArray[np.bool_]:
     """Tell which of the records at positions are not empty, without reading them."""
-    offsets = records.array.offsets
-    return (offsets[positions + 1] - offsets[positions]) > len("{}")
+    array = records.array.take(positions)
+    return (array.ends - array.begins) > len("{}")
 
 
 def _by_name(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -234,7 +234,7 @@ def _arrow_texts(column: Strings | Records, positions: Positions | None = None) 
     import pyarrow as pa
 
     array = column.array if positions is None else column.array.take(positions)
-    offsets, data = pa.py_buffer(array.offsets), pa.py_buffer(array.data)
+    data, offsets = map(pa.py_buffer, array.pack())
     return pa.LargeStringArray.from_buffers(len(array), offsets, data)
 
 
