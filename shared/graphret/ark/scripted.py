@@ -367,7 +367,7 @@ def _step(hop: Hop, looks: Sequence[ExploredNeighbors]) -> tuple[list[str], bool
     neighbor_ids = dict.fromkeys(
         other.id for look in looks for other in look.neighbors if step in other.via
     )
-    limits = [{arrow(*step)}, {hop.relation}]
+    limits = [frozenset({arrow(*step)}), frozenset({hop.relation})]
     complete = any(look.relation_types in limits for look in looks)
     if not complete and (
         full_look := next((look for look in looks if look.relation_types is None), None)

@@ -112,13 +112,13 @@ class ArkSettings:
                     f"{setting.name}: expected a whole number of at least {lowest}, got"
                     f" {value!r}"
                 )
-        for setting, chosen, names in (
+        for choice, chosen, names in (
             ("exploration", self.exploration, get_args(Exploration)),
             ("prompt", self.prompt, get_args(Prompt)),
         ):
             if chosen not in names:
                 raise InvalidInput(
-                    f"{setting}: expected one of {', '.join(names)}, got {chosen!r}"
+                    f"{choice}: expected one of {', '.join(names)}, got {chosen!r}"
                 )
         seconds = self.max_seconds
         if seconds is not None and not (
