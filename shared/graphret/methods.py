@@ -438,6 +438,9 @@ def _ark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriev
 
     settings = options.ark_settings()
     schema = store.schema() if settings.prompt == "short" else None
+    # Section 4.3: agents of one model should differ. One alone need not.
+    differ = settings.n_agents > 1 or options.as_in_the_paper
+    temperature = 0.7 if differ else 0.0
     rules = ScriptedExplorer(aliases=options.aliases, schema=schema)
     return Ark(
         options.chat_model() or rules,
@@ -445,7 +448,7 @@ def _ark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriev
         _words(index) if options.as_in_the_paper else index,  # section 3: BM25
         settings=settings,
         hints=options.hints,
-        temperature=0.7,  # as in the paper: agents of one model should differ
+        temperature=temperature,
         fill=not options.as_in_the_paper,
         on_failure=options.on_failure,
         on_run=options.on_run,
