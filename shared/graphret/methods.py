@@ -138,18 +138,18 @@ class MethodOptions:
         """Return the settings of ARK; a student explores as it was trained."""
         from graphret.ark import ArkSettings
 
-        settings = ArkSettings()
+        preset = ArkSettings.paper() if self.as_in_the_paper else ArkSettings()
+        settings = preset
         if self.model is not None and self.base_url is None:
-            settings = ArkSettings.of_student(self.model)
+            settings = preset.as_trained(self.model)
         if self.prompt not in (None, settings.prompt):
-            short = self.prompt == "short"
-            settings = ArkSettings.small() if short else ArkSettings()
+            settings = ArkSettings.small() if self.prompt == "short" else preset
         return replace(
             settings,
             n_agents=self.agents,
             max_steps=self.steps,
             max_seconds=self.seconds,
-            early_stop=not self.as_in_the_paper,
+            early_stop=preset.early_stop,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -98,7 +98,11 @@ class ArkSettings:
 
         The defaults where it does not say, and of any other model.
         """
-        return cls(**settings_of(folder).get("explored", {}))
+        return cls().as_trained(folder)
+
+    def as_trained(self, folder: str | Path) -> ArkSettings:
+        """Return these settings, with those that a student was trained with."""
+        return replace(self, **settings_of(folder).get("explored", {}))
 
     def __post_init__(self) -> None:
         least = {"observation_tokens": 500, "snippet_chars": 0}
