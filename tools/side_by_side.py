@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 from typing import Any, Unpack
 
 import torch
@@ -13,6 +12,7 @@ from graphret.llm import ChatError, Message, Reply, Usage
 from graphret.llm.causal import chat_tokens, end_of
 from graphret.llm.chat import ChatOptions
 from graphret.llm.event_loop import in_thread
+from graphret.llm.shared_beginning import n_in_common
 
 
 class SideBySide:
@@ -57,7 +57,7 @@ class SideBySide:
             self._begin(list(requests.values()))
         end, new = end_of(self.tokenizer), dict[int, list[int]]()
         for number, tokens in requests.items():
-            kept = _common([self.read[number], tokens[:-1]])
+            kept = n_in_common([self.read[number], tokens[:-1]])
             self.mask[number, self.columns[number][kept:]] = 0
             del self.read[number][kept:], self.columns[number][kept:]
             new[number] = tokens[kept:]
@@ -73,7 +73,7 @@ class SideBySide:
 
     def _begin(self, requests: Sequence[list[int]]) -> None:
         """Read what all conversations begin with."""
-        shared = requests[0][: _common([tokens[:-1] for tokens in requests])]
+        shared = requests[0][: n_in_common([tokens[:-1] for tokens in requests])]
         began = self.model(input_ids=torch.tensor([shared]), use_cache=True)
         self.cache, n = began.past_key_values, len(self.read)
         self.cache.batch_repeat_interleave(n)
@@ -134,9 +134,3 @@ class Seat:
     ) -> Reply:
         """`chat` in a thread."""
         return await in_thread(lambda: self.chat(messages, **options))
-
-
-def _common(sequences: Sequence[Sequence[int]]) -> int:
-    """Return how many tokens sequences have in common at their beginning."""
-    columns = zip(*sequences, strict=False)
-    return sum(1 for _ in takewhile(lambda column: len({*column}) == 1, columns))

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -14,6 +13,7 @@ from graphret.errors import GraphretError
 from graphret.llm.causal import chat_tokens, end_of, load_model
 from graphret.llm.chat import ChatError, ChatOptions, Message, Reply, Usage
 from graphret.llm.event_loop import in_thread
+from graphret.llm.shared_beginning import n_in_common
 
 
 @dataclass
@@ -38,8 +38,7 @@ class LastConversation:
             return {}
         n_read = cache.get_seq_length()
         # the last token is read in any case: the reply follows from it
-        pairs = zip(self.tokens[:n_read], tokens[:-1], strict=False)
-        n_common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        n_common = n_in_common([self.tokens[:n_read], tokens[:-1]])
         if not n_common:
             return {}
         if n_common < n_read:

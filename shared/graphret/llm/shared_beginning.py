@@ -7,6 +7,12 @@ from itertools import takewhile
 from typing import Any
 
 
+def n_in_common(sequences: Sequence[Sequence[int]]) -> int:
+    """Return how many tokens sequences have in common at their beginning."""
+    columns = zip(*sequences, strict=False)
+    return sum(1 for _ in takewhile(lambda column: len({*column}) == 1, columns))
+
+
 def left_padded(sequences: Sequence[Sequence[int]], pad: int) -> dict[str, Any]:
     """Return sequences of tokens as a batch in which they end at one place."""
     import torch
@@ -32,10 +38,7 @@ def grouped_batch(groups: Sequence[Sequence[list[int]]], pad: int) -> dict[str, 
     beginnings, rests = list[list[int]](), list[list[int]]()
     for sequences in groups:
         # at least one token of each is left to go on with
-        columns = zip(*(sequence[:-1] for sequence in sequences), strict=False)
-        n_common = sum(
-            1 for _ in takewhile(lambda column: len({*column}) == 1, columns)
-        )
+        n_common = n_in_common([sequence[:-1] for sequence in sequences])
         beginnings.append(sequences[0][:n_common])
         rests += [sequence[n_common:] for sequence in sequences]
     common = left_padded(beginnings, pad)
