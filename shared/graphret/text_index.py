@@ -37,8 +37,8 @@ class TextIndex(Mapping[str, int]):
     texts
         The texts.
     starts, order
-        The positions of the texts by their bucket, ``(n,)``, and where those of each
-        bucket begin. The bucket of a text is the end of its checksum.
+        Where the texts of each bucket begin in `order`, the positions of all by their
+        bucket, ``(n,)``. The bucket of a text is the end of its checksum.
     """
 
     def __init__(

@@ -25,6 +25,7 @@ from graphret.stopwords import FUNCTION_WORDS
 from graphret.storage import Bundle, Parts
 from graphret.text import Token, alias_list, normalize_name, tokenize
 from graphret.text import words as words_of
+from graphret.text_index import TextIndex
 from graphret.types import Node
 
 EXTRACTED = "extracted"
@@ -349,7 +350,8 @@ class CorpusNames:
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> CorpusNames:
         """Open saved names."""
-        gazetteer = Gazetteer.from_bundle(bundle.sub("gazetteer"))
+        names = TextIndex.from_bundle(bundle.sub("names"))
+        gazetteer = Gazetteer.from_bundle(bundle.sub("gazetteer"), names)
         return cls(saved_name_table(bundle), gazetteer)
 
     def __reduce__(self) -> Any:

@@ -48,7 +48,7 @@ class Gazetteer:
             self.add(name)
 
     def parts(self) -> Parts:
-        """The names as they are saved."""
+        """What is saved beside the names."""
         lengths = dict(self._saved_lengths.items()) | self._lengths
         parts = Parts(
             {
@@ -56,16 +56,14 @@ class Gazetteer:
                 "lengths": np.fromiter(chain.from_iterable(lengths.values()), np.int32),
             }
         )
-        for of, texts in (("names", self), ("heads", lengths)):
-            parts.add(of, TextIndex.of(TextArray.of_strings(texts)).parts())
+        parts.add("heads", TextIndex.of(TextArray.of_strings(lengths)).parts())
         parts.add_texts("first", TextArray.of_strings(sorted(self._first)))
         return parts
 
     @classmethod
-    def from_bundle(cls, bundle: Bundle) -> Gazetteer:
-        """Open saved names; they can be changed by `changed` alone."""
+    def from_bundle(cls, bundle: Bundle, names: TextIndex) -> Gazetteer:
+        """Open what was saved beside names; they can be changed by `changed` alone."""
         gazetteer = cls()
-        names = TextIndex.from_bundle(bundle.sub("names"))
         gazetteer._names, gazetteer._next = Layered(names), len(names)
         heads = TextIndex.from_bundle(bundle.sub("heads"))
         starts, lengths = bundle.arrays["starts"], bundle.arrays["lengths"]

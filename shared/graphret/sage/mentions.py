@@ -193,6 +193,8 @@ class NodeNames:
         parts.add("full", name_table_parts(self.full))
         parts.add("alias", name_table_parts(self.alias))
         parts.add("postings", _posting_parts(self.full))
+        spoken = TextIndex.of(TextArray.of_strings(self.gazetteer))
+        parts.add("spoken", spoken.parts())
         parts.add("gazetteer", self.gazetteer.parts())
         if self.rarity is not None:
             parts.add("rarity", self.rarity.parts())
@@ -202,12 +204,13 @@ class NodeNames:
     def from_bundle(cls, bundle: Bundle, settings: LinkSettings) -> NodeNames:
         """Open saved names."""
         full, alias = (saved_name_table(bundle.sub(of)) for of in ("full", "alias"))
+        spoken = TextIndex.from_bundle(bundle.sub("spoken"))
         return cls(
             settings,
             full,
             alias,
             _saved_postings(bundle.sub("postings"), bundle.sub("full")),
-            Gazetteer.from_bundle(bundle.sub("gazetteer")),
+            Gazetteer.from_bundle(bundle.sub("gazetteer"), spoken),
             WordRarity.from_bundle(bundle.sub("rarity")),
         )
 
