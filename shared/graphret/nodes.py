@@ -7,7 +7,7 @@ import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any, TypeVar
 
 import numpy as np
@@ -115,9 +115,8 @@ class NodeTable(Sequence[Node]):
         if not self._position and self._n_lookups * _FEW >= len(self):
             self._position = dict(zip(self.ids, range(len(self)), strict=True))
         if position_of := self._position:
-            return np.fromiter(
-                (position_of.get(id_, -1) for id_ in listed), np.int64, len(listed)
-            )
+            found = map(position_of.get, listed, repeat(-1))
+            return np.fromiter(found, np.int64, len(listed))
         places = self._places(listed)
         present = (
             place < len(self) and self.ids[place] == id_

@@ -418,10 +418,10 @@ def _entries(
     by_term: sp.csc_matrix, rows: NDArray[Any], terms: NDArray[np.int64]
 ) -> NDArray[np.float32]:
     """Return the entries of a matrix at some rows and terms, ``(rows, terms)``."""
-    order = np.argsort(
-        rows
-    )  # sought in ascending order, they are found in half the time
-    rows, out = rows[order], np.zeros((len(rows), len(terms)), dtype=np.float32)
+    # sought in ascending order, and as the same type, they are found far sooner
+    order = np.argsort(rows)
+    rows = rows[order].astype(by_term.indices.dtype)
+    out = np.zeros((len(rows), len(terms)), dtype=np.float32)
     for column, term in enumerate(terms.tolist()):
         held = slice(by_term.indptr[term], by_term.indptr[term + 1])
         indices = by_term.indices[held]  # ascending
