@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -16,6 +16,8 @@ from graphret.splice import Splice
 from graphret.types import Node
 
 T = TypeVar("T", bound=np.generic)
+
+_MOST_HELD = 1 << 17  # nodes, decoded
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +78,14 @@ class Change:
         return came_from
 
     @cached_property
-    def nodes(self) -> list[Node]:
-        """The nodes that are new or altered, read once for all who ask."""
+    def nodes(self) -> Sequence[Node]:
+        """The nodes that are new or altered, read once for all who ask.
+
+        Many would take more memory than what is made of them: they are read anew, block
+        by block, by each who asks.
+        """
+        if len(self.fresh) > _MOST_HELD:
+            return self.after.take(self.fresh)
         return self.after.at(self.fresh)
 
     def read(self, chosen: NDArray[np.int64]) -> Iterator[tuple[int, Node]]:

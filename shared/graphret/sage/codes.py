@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,18 +19,18 @@ from graphret.storage import Bundle, Parts
 from graphret.text_index import TextIndex
 
 T = TypeVar("T", bound=np.generic)
-V = TypeVar("V", bound=Hashable)
 
 
-class Codes(Generic[V]):
-    """Numbers for values, in the order in which they come.
+class Codes:
+    """Numbers for strings, in the order in which they come.
 
     It only ever grows, so that the states of a graph share one: none reads the numbers
-    that came after it. Strings that were saved stay on disk until they are asked for.
+    that came after it. Strings that were packed or saved are in arrays, in memory or on
+    disk, and found there.
     """
 
     def __init__(
-        self, values: Iterable[V] = (), saved: TextIndex | None = None
+        self, values: Iterable[str] = (), saved: TextIndex | None = None
     ) -> None:
         self._saved = TextIndex.of(TextArray.of([])) if saved is None else saved
         self._values = list(values)  # those that came since
@@ -40,67 +40,75 @@ class Codes(Generic[V]):
     def __len__(self) -> int:
         return len(self._saved) + len(self._values)
 
-    def of(self, value: V) -> int:
+    def of(self, value: str) -> int:
         """Return the number of a value, a new one where it has none yet."""
         return self._code[value]
 
-    def of_each(self, values: Iterable[V]) -> list[int]:
+    def of_each(self, values: Iterable[str]) -> list[int]:
         """Return the numbers of several values, new ones where they have none yet."""
         return [*map(self._code.__getitem__, values)]
 
-    def find(self, values: Iterable[V]) -> NDArray[np.int64]:
+    def find(self, values: Iterable[str]) -> NDArray[np.int64]:
         """Return the numbers of those of the values that have one."""
         known = map(self._code.find, values)
         return np.asarray([code for code in known if code >= 0], dtype=np.int64)
 
-    def __getitem__(self, code: int) -> V:
+    def __getitem__(self, code: int) -> str:
         """Return what a number stands for."""
         n_saved = len(self._saved)
         if code >= n_saved:
             return self._values[code - n_saved]
-        value: Any = self._saved.texts.encoded(code).decode()
-        return value  # type: ignore[no-any-return]
+        return self._saved.texts.encoded(code).decode()
 
-    def at(self, codes: Sequence[int] | NDArray[np.integer[Any]]) -> list[V]:
+    def at(self, codes: Sequence[int] | NDArray[np.integer[Any]]) -> list[str]:
         """Return what some numbers stand for."""
         wanted, n_saved = np.asarray(codes, np.int64), len(self._saved)
         if not n_saved:
             return [self._values[code] for code in wanted.tolist()]
         is_saved = wanted < n_saved
-        saved: Iterator[Any] = iter(self._saved.texts.take(wanted[is_saved]).tolist())
+        saved = iter(self._saved.texts.take(wanted[is_saved]).tolist())
         return [
             next(saved) if code < n_saved else self._values[code - n_saved]
             for code in wanted.tolist()
         ]
 
     def texts(self) -> TextArray:
-        """Return what each number stands for, where the values are strings."""
+        """Return what each number stands for."""
         if len(self._texts) < len(self):
             n_new = len(self) - len(self._texts)
-            new = TextArray.of_strings(map(str, self._values[-n_new:]))
+            new = TextArray.of_strings(self._values[-n_new:])
             self._texts = TextArray.concat([self._texts, new])
         return self._texts
 
+    def packed(self) -> Codes:
+        """Return the same numbers, in arrays where more came than are in these.
+
+        There a string takes a fifth of the memory.
+        """
+        if len(self._values) <= len(self._saved):
+            return self
+        return Codes(saved=TextIndex.of(self.texts()))
+
     def parts(self) -> Parts:
-        """The values as they are saved, which are strings."""
+        """The strings as they are saved."""
         is_saved = not self._values
         return (self._saved if is_saved else TextIndex.of(self.texts())).parts()
 
     @classmethod
-    def from_bundle(cls, bundle: Bundle) -> Codes[Any]:
+    def from_bundle(cls, bundle: Bundle) -> Codes:
         """Open saved strings."""
-        return Codes(saved=TextIndex.from_bundle(bundle))
+        return cls(saved=TextIndex.from_bundle(bundle))
 
 
-class _Numbered(dict[Any, int]):
+class _Numbered(dict[str, int]):
     """The numbers of values; one that is asked for and has none is put behind them."""
 
-    def __init__(self, saved: TextIndex, values: list[Any]) -> None:
+    def __init__(self, saved: TextIndex, values: list[str]) -> None:
         super().__init__((value, code) for code, value in enumerate(values))
         self._saved, self._values = saved, values
         self._n_saved = len(saved)
 
-    def __missing__(self, value: Any) -> int:
+    def __missing__(self, value: str) -> int:
         code = self._saved.find(value) if self._n_saved else -1
         if code < 0:
             code = self._n_saved + len(self._values)
@@ -108,7 +116,7 @@ class _Numbered(dict[Any, int]):
         self[value] = code
         return code
 
-    def find(self, value: Any) -> int:
+    def find(self, value: str) -> int:
         """Return the number of a value, -1 where it has none."""
         code = self.get(value)
         return self._saved.find(value) if code is None else code

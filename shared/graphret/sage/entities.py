@@ -43,8 +43,8 @@ class Entities:
         Which nodes bear each name, and how many, ``(names,)``.
     """
 
-    names: Codes[str] = field(default_factory=Codes)
-    spellings: Codes[str] = field(default_factory=Codes)
+    names: Codes = field(default_factory=Codes)
+    spellings: Codes = field(default_factory=Codes)
     borne: CodeLists = field(default_factory=lambda: CodeLists.of([]))
     spelled: CodeLists = field(default_factory=lambda: CodeLists.of([]))
     postings: Postings = field(
@@ -62,6 +62,8 @@ class Entities:
         counts -= np.bincount(self.borne.at(change.left), minlength=n_names)
         return replace(
             self,
+            names=self.names.packed(),
+            spellings=self.spellings.packed(),
             borne=borne,
             spelled=self.spelled.changed(change, spelled),
             postings=self.postings.changed(change.splice) or Postings.of(borne.lists),

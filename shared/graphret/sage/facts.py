@@ -40,7 +40,7 @@ class NodeFacts:
     says which node is the first of its file, texts before tables.
     """
 
-    strings: Codes[str] = field(default_factory=lambda: Codes([""]))
+    strings: Codes = field(default_factory=lambda: Codes([""]))
     source: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     file: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     kin: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
@@ -53,15 +53,15 @@ class NodeFacts:
 
     def changed(self, change: Change) -> NodeFacts:
         """Return the facts after a change, reading the fresh nodes."""
-        rows = [_facts(node, self.strings) for node in change.nodes]
-        made = np.asarray(rows, dtype=np.int64).reshape(-1, len(_READ)).T
+        rows = (_facts(node, self.strings) for node in change.nodes)
+        made = np.fromiter(rows, np.dtype((np.int64, len(_READ)))).T
         columns = {
             name: change.column(before := getattr(self, name), new.astype(before.dtype))
             for name, new in zip(_READ, made, strict=True)
         }
         no_heads = np.zeros(len(change.fresh), np.bool_)
         columns["is_head"] = change.column(self.is_head, no_heads)
-        facts = NodeFacts(self.strings, **columns)
+        facts = NodeFacts(self.strings.packed(), **columns)
         touched = np.append(facts.file[change.fresh], self.file[change.left])
         members = np.flatnonzero(flags(touched, len(self.strings))[facts.file])
         facts.is_head[members] = False
@@ -122,7 +122,7 @@ class NodeFacts:
 _KIN = "\0"
 
 
-def _facts(node: Node, strings: Codes[str]) -> tuple[int, ...]:
+def _facts(node: Node, strings: Codes) -> tuple[int, ...]:
     """Return the row of a node, in the order of the columns."""
     given = node.properties
     item = given.get("source_id")

@@ -102,9 +102,9 @@ def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
 class TableCells:
     """The cells of all tables that are not empty, in the order of their nodes."""
 
-    columns: Codes[str] = field(default_factory=Codes)
-    values: Codes[str] = field(default_factory=lambda: Codes([""]))
-    texts: Codes[str] = field(default_factory=Codes)
+    columns: Codes = field(default_factory=Codes)
+    values: Codes = field(default_factory=lambda: Codes([""]))
+    texts: Codes = field(default_factory=Codes)
     cells: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, CELL))
 
     def changed(
@@ -116,15 +116,9 @@ class TableCells:
         a cell, as what is a key depends on all cells.
         """
         nodes = change.moved[self.cells["node"]]
-        made = np.asarray(
-            [
-                (position, *cell)
-                for position, node in zip(
-                    change.fresh.tolist(), change.nodes, strict=True
-                )
-                for cell in self._cells(node)
-            ],
-            dtype=CELL,
+        fresh = zip(change.fresh.tolist(), change.nodes, strict=True)
+        made = np.fromiter(
+            ((at, *cell) for at, node in fresh for cell in self._cells(node)), CELL
         )
         cells, n_nodes = self.cells.copy(), len(change.after)
         cells["node"] = nodes

@@ -185,8 +185,8 @@ class Mentions:
 
     names: NodeNames
     said: Said = field(default_factory=lambda: Said.of([]))
-    spelled: Codes[str] = field(default_factory=Codes)
-    about: Codes[str] = field(default_factory=Codes)
+    spelled: Codes = field(default_factory=Codes)
+    about: Codes = field(default_factory=Codes)
     everyday: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     believed: NDArray[np.float32] = field(
         default_factory=lambda: np.zeros(0, np.float32)
@@ -224,7 +224,12 @@ class Mentions:
         behind = np.full(len(made), len(before))
         said = before.spliced(Merge(len(before), void, behind), made)
         differing = before.at(void).joined(made)
-        after = replace(self, names=names)
+        after = replace(
+            self,
+            names=names,
+            spelled=self.spelled.packed(),
+            about=self.about.packed(),
+        )
         return after._relinked(said, differing, change.fresh, facts)
 
     def refitted(self, nodes: NodeTable, facts: NodeFacts) -> tuple[Mentions, Relinked]:

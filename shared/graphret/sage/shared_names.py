@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from graphret.change import Change
 from graphret.columns import Records, TextArray, to_json
 from graphret.edges import EdgeTable, row_starts
+from graphret.executors import batched
 from graphret.expansion.frontier import SHARES_NAME
 from graphret.linking.usage import stands_in_sentence
 from graphret.nodes import NodeTable
@@ -31,6 +32,7 @@ from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.storage import Bundle, Parts
 from graphret.text import normalize_name
 from graphret.text import words as words_of
+from graphret.types import Node
 
 # A name that texts share is said by this share of them at most, in any corpus by two;
 # one that stands in so many titles at most leads there, where this share of the texts
@@ -38,6 +40,7 @@ from graphret.text import words as words_of
 _SHARED_BY, _MAX_TITLED, _TITLED_BY, _TITLED_LEAST = 0.05, 3, 0.02, 20
 # An everyday word is in lower case in this share of the texts that say it.
 _MOSTLY = 0.5
+_TEXTS = 1 << 14  # at once
 _COLUMNS = ("lower", "tells", "first_word", "several", "pairs", "believed")
 _NUMERAL = re.compile(r"[ivx]+")
 
@@ -124,7 +127,7 @@ class SharedNames:
     cap: int = SimilaritySettings.entity_cap
     titled: CodeLists = field(default_factory=lambda: CodeLists.of([]))
     called: CodeLists = field(default_factory=lambda: CodeLists.of([]))
-    words: Codes[str] = field(default_factory=lambda: Codes([""]))
+    words: Codes = field(default_factory=lambda: Codes([""]))
     lower: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     tells: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
     first_word: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
@@ -194,30 +197,40 @@ class SharedNames:
         What follows from it is not worked out yet.
         """
         codes = entities.names.of_each
-        titled, called, texts = list[list[int]](), list[set[int]](), list[str]()
-        for node in change.nodes:
-            parts = () if "table_rows" in node.properties else parts_of(title_of(node))
-            titled.append(codes(dict.fromkeys(parts)))
-            called.append({*codes(map(normalize_name, reference_names(node)))})
-            texts.append(node.text)
-        gone = change.before.texts.take(change.left)
-        came, went = (
-            self.words.of_each(chain.from_iterable(map(_lower_words, some)))
-            for some in (texts, gone)
+        titled = CodeLists.of(
+            codes(dict.fromkeys(_parts_of_title(node))) for node in change.nodes
         )
+        called = CodeLists.of(
+            [*{*codes(map(normalize_name, reference_names(node)))}]
+            for node in change.nodes
+        )
+        came = self._count_lower(change.after, change.fresh)
+        went = self._count_lower(change.before, change.left)
         tells, first_word, several = self._telling(entities)
-        n = len(self.words)
-        lower = np.bincount(came, minlength=n) - np.bincount(went, minlength=n)
-        lower[: len(self.lower)] += self.lower
+        lower, came, went = (
+            padded(counts, len(self.words), 0) for counts in (self.lower, came, went)
+        )
         return replace(
             self,
-            titled=self.titled.changed(change, CodeLists.of(titled)),
-            called=self.called.changed(change, CodeLists.of(map(list, called))),
-            lower=lower,
+            titled=self.titled.changed(change, titled),
+            called=self.called.changed(change, called),
+            lower=lower + came - went,
             tells=tells,
             first_word=first_word,
             several=several,
         )
+
+    def _count_lower(
+        self, nodes: NodeTable, chosen: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return in how many texts of some nodes each word is in lower case."""
+        counts = np.zeros(0, np.int64)
+        for block in batched(chosen, _TEXTS):
+            words = chain.from_iterable(map(_lower_words, nodes.texts.take(block)))
+            codes = np.asarray(self.words.of_each(words), np.int64)
+            n_words = len(self.words)
+            counts = padded(counts, n_words, 0) + np.bincount(codes, minlength=n_words)
+        return counts
 
     def _telling(
         self, entities: Entities
@@ -400,6 +413,11 @@ def _are_rarest(pairs: NDArray[np.void], entities: Entities) -> NDArray[np.bool_
     are_rarest = np.zeros(len(pairs), np.bool_)
     are_rarest[order[first]] = True
     return are_rarest
+
+
+def _parts_of_title(node: Node) -> Iterator[str]:
+    """Yield the parts of a text's title by which others may name it."""
+    return parts_of("" if "table_rows" in node.properties else title_of(node))
 
 
 def _tells(key: str, facts: NodeFacts, left: int, right: int) -> bool:

@@ -30,7 +30,7 @@ class WordsSaid:
     cut to its stem.
     """
 
-    vocabulary: Codes[str] = field(default_factory=lambda: Codes([_BREAK]))
+    vocabulary: Codes = field(default_factory=lambda: Codes([_BREAK]))
     said: CodeLists = field(default_factory=lambda: CodeLists.of([]))
     postings: Postings = field(
         default_factory=lambda: Postings.of(CodeLists.of([]).lists)
@@ -41,7 +41,7 @@ class WordsSaid:
         lists = (self.vocabulary.of_each(_words(node)) for node in change.nodes)
         said = self.said.changed(change, CodeLists.of(lists))
         postings = self.postings.changed(change.splice) or Postings.of(said.lists)
-        return WordsSaid(self.vocabulary, said, postings)
+        return WordsSaid(self.vocabulary.packed(), said, postings)
 
     def parts(self) -> Parts:
         """The words as they are saved."""
