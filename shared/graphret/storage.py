@@ -88,13 +88,18 @@ class Parts:
 
 @dataclass(kw_only=True)
 class Bundle(Parts):
-    """An opened index, whose arrays are read-only memory maps.
+    """An opened index, whose arrays are mostly read-only memory maps.
 
     They stay valid after a later save. `about` is what CURRENT says: kind, generation,
     files.
     """
 
     about: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, parts: Parts) -> Bundle:
+        """Return parts as if they had been saved and opened; they stay in memory."""
+        return cls(parts.arrays, parts.meta)
 
     def sub(self, prefix: str) -> Bundle:
         """Return what ``Parts.add(prefix, ...)`` nested, named without the prefix."""

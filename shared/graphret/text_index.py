@@ -144,6 +144,11 @@ class SavedLists(Mapping[str, tuple[V, ...]]):
         at = self._keys.find(key)
         return default if at < 0 else self._list(at)
 
+    def count(self, key: str) -> int:
+        """Return how long the list of a key is, 0 where there is none, unread."""
+        at = self._keys.find(key)
+        return 0 if at < 0 else int(self._starts[at + 1] - self._starts[at])
+
     def _read_list(self, at: int) -> tuple[V, ...]:
         return tuple(self._read(slice(*self._starts[at : at + 2].tolist())))
 

@@ -115,7 +115,7 @@ def described(
     if not depends_on_names_alone(extractor):
         return describe(nodes, extractor, executor), None
     names, _ = CorpusNames().changed((), undescribed(nodes))
-    return describe_by(nodes, names, executor), names
+    return describe_by(nodes, names, executor), names.packed()
 
 
 def describe_by(
@@ -316,6 +316,7 @@ class CorpusNames:
     ) -> None:
         self._nodes_by_name = nodes_by_name or Layered({})
         self._gazetteer = gazetteer or Gazetteer(self._nodes_by_name)
+        self._saved: Parts | None = None
         self.in_cell = cache(self._in_cell)  # cells repeat
 
     def changed(
@@ -343,6 +344,8 @@ class CorpusNames:
 
     def parts(self) -> Parts:
         """The names as they are saved."""
+        if self._saved is not None:
+            return self._saved
         parts = name_table_parts(self._nodes_by_name)
         parts.add("gazetteer", self._gazetteer.parts())
         return parts
@@ -352,7 +355,13 @@ class CorpusNames:
         """Open saved names."""
         names = TextIndex.from_bundle(bundle.sub("names"))
         gazetteer = Gazetteer.from_bundle(bundle.sub("gazetteer"), names)
-        return cls(saved_name_table(bundle), gazetteer)
+        opened = cls(saved_name_table(bundle), gazetteer)
+        opened._saved = bundle
+        return opened
+
+    def packed(self) -> CorpusNames:
+        """Return the same names in arrays, where they take a fifth of the memory."""
+        return self.from_bundle(Bundle.of(self.parts()))
 
     def __reduce__(self) -> Any:
         # Other processes need only the node that spells each name.

@@ -55,6 +55,14 @@ class Layered(Generic[K, V]):
             return default if value is None else value
         return self._entries.get(key, default)
 
+    def count(self, key: K) -> int:
+        """Return how long the list of a key is, 0 where there is none."""
+        entries: Any = self._entries
+        if isinstance(entries, dict) or key in self._changes:
+            listed: Any = self.get(key, ())
+            return len(listed)
+        return int(entries.count(key))
+
     @property
     def getter(self) -> Callable[[K], V | None]:
         """What does as `get`, for many keys: where nothing has changed a dictionary."""

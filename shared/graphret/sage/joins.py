@@ -127,7 +127,12 @@ class TableCells:
         if touched:
             cells = np.concatenate([cells[nodes >= 0], made])
             order = np.argsort(cells["node"], kind="stable")
-            after = replace(self, cells=cells[order])
+            after = TableCells(
+                self.columns.packed(),
+                self.values.packed(),
+                self.texts.packed(),
+                cells[order],
+            )
             edges = after._edges(n_nodes, settings)
         return after, Relinked((JOINS,), np.full(n_nodes, touched), edges)
 

@@ -209,7 +209,8 @@ class Mentions:
         names, renamed = self.names.changed(*_renaming(change, old_facts, facts))
         names = names if names.rarity else names.fitted()
         again = flags(change.fresh, len(change.after))
-        if not again.all():
+        reads_all = bool(again.all())
+        if not reads_all:
             again[words.saying(renamed.phrases)] = True
             again[_completing(renamed, names, words, facts)] = True
         places = change.places.astype(np.int32)
@@ -226,7 +227,7 @@ class Mentions:
         differing = before.at(void).joined(made)
         after = replace(
             self,
-            names=names,
+            names=names.packed() if reads_all else names,
             spelled=self.spelled.packed(),
             about=self.about.packed(),
         )
