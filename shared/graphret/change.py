@@ -69,11 +69,17 @@ class Change:
         return replace(self, fresh=fresh)
 
     @cached_property
+    def origins(self) -> NDArray[np.int64]:
+        """Where each node of `after` was, altered or not; -1 for one that is new."""
+        origins = np.full(len(self.after), -1, np.int64)
+        stays = np.flatnonzero(self.places >= 0)
+        origins[self.places[stays]] = stays
+        return origins
+
+    @cached_property
     def came_from(self) -> NDArray[np.int64]:
         """Where each node of `after` was, -1 for one that is new or altered."""
-        came_from = np.full(len(self.after), -1, np.int64)
-        stays = np.flatnonzero(self.places >= 0)
-        came_from[self.places[stays]] = stays
+        came_from = self.origins.copy()
         came_from[self.fresh] = -1
         return came_from
 

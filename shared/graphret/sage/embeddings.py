@@ -13,10 +13,18 @@ from graphret.change import Change
 from graphret.executors import LOCAL, Executor
 from graphret.sage.neighbors import COLUMNS, Neighbors, Side, changed
 from graphret.sage.settings import SimilaritySettings
-from graphret.sage.signals import CONTENT, SIGNALS, Signal, role_of, text_of
+from graphret.sage.signals import (
+    CONTENT,
+    SIGNALS,
+    Signal,
+    role_of,
+    roles_of,
+    text_of,
+)
 from graphret.search.dense import DenseIndex
 from graphret.search.embedding import embed
 from graphret.search.fields import NodeText
+from graphret.search.nearest import Products
 from graphret.search.vectors import Floats, check_vectors, normalize
 from graphret.storage import Bundle, Parts
 from graphret.types import Node
@@ -60,20 +68,26 @@ class Embeddings:
         texts.keep(change.came_from)
         for position, node in zip(change.fresh.tolist(), change.nodes, strict=True):
             texts.add(position, node, dense.text)
-        embeddings = texts.embedded(dense, executor)
-        role_by_labels = np.asarray([role_of(labels) for labels in nodes.label_sets])
-        role = role_by_labels[nodes.labels]
-        others = [change.fresh]
+        embeddings, others = texts.embedded(dense, executor), [change.fresh]
+        known = {
+            signal: self.neighbors.get((signal.kind, signal.name), Neighbors.joined([]))
+            for signal in signals
+        }
+        changes = {signal: texts.seen_by(signal, change) for signal in signals}
+        role = roles_of(nodes)
+        again = [known[signal].again(changes[signal]) for signal in signals]
+        products = embeddings.products(np.unique(np.concatenate(again)))
         for signal in signals:
-            key = signal.kind, signal.name
-            embeddings.neighbors[key], differ = changed(
-                self.neighbors.get(key, Neighbors.joined([])),
+            near, differ = changed(
+                known[signal],
                 embeddings.vectors,
                 embeddings.sides(signal, role),
-                change,
+                changes[signal],
                 settings.neighbors,
                 executor,
+                products,
             )
+            embeddings.neighbors[signal.kind, signal.name] = near
             others.append(differ)
         return embeddings, np.unique(np.concatenate(others))
 
@@ -81,10 +95,18 @@ class Embeddings:
         self, positions: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], Floats]:
         """Return the hashes and the vectors of the texts that some nodes have."""
+        used = self._used(positions)
+        return self.hashes[used], self.vectors[used]
+
+    def products(self, positions: NDArray[np.int64]) -> Products | None:
+        """Return the products of the texts of a few nodes with all texts."""
+        return Products.of(self.vectors, self._used(positions))
+
+    def _used(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the rows of the texts that some nodes have, ascending."""
         rows = [column[positions] for column in self.rows.values()]
         used = np.unique(np.concatenate([np.zeros(0, np.int32), *rows]))
-        used = used[used >= 0]
-        return self.hashes[used], self.vectors[used]
+        return used[used >= 0].astype(np.int64)
 
     def knowing(self, hashes: NDArray[np.uint64], vectors: Floats) -> Embeddings:
         """Return these embeddings with others at hand, which a change then takes."""
@@ -193,28 +215,42 @@ class _Texts:
             else:
                 self.new_texts[row] = text
 
+    def seen_by(self, signal: Signal, change: Change) -> Change:
+        """Return the change as it is for a signal: fresh is what has another text."""
+        fresh, was = change.fresh, change.origins[change.fresh]
+        before, after = roles_of(change.before), roles_of(change.after)
+        differs = was < 0
+        differs[~differs] = before[was[~differs]] != after[fresh[~differs]]
+        for field in {signal.left, signal.right}:
+            if (known := self.before.rows.get(field)) is None:
+                return change
+            differs |= self.rows[field][fresh] != known[was]
+        return replace(change, fresh=fresh[differs])
+
     def embedded(self, dense: DenseIndex, executor: Executor) -> Embeddings:
         """Return the embeddings of the texts that nodes have, with no neighbours yet.
 
         Those of new contents are `dense`'s own.
         """
         n_rows, dimension = len(self.row_by_hash), dense.vectors.shape[1]
-        vectors = np.zeros((n_rows, dimension), np.float32)
-        vectors[: len(self.before.vectors)] = self.before.vectors.reshape(-1, dimension)
-        vectors[[*self.new_contents]] = dense.vectors[[*self.new_contents.values()]]
+        before = self.before.vectors.reshape(-1, dimension)
+        new = np.zeros((n_rows - len(before), dimension), np.float32)
+        contents = np.asarray([*self.new_contents], np.int64) - len(before)
+        new[contents] = dense.vectors[[*self.new_contents.values()]]
         if self.new_texts and dense.encoder is not None:
             texts = [*self.new_texts.values()]
-            new = embed(dense.encoder, texts, executor)
-            new = check_vectors(new, len(texts), dimension, what="embedding")
-            vectors[[*self.new_texts]] = normalize(new)
+            found = embed(dense.encoder, texts, executor)
+            found = check_vectors(found, len(texts), dimension, what="embedding")
+            new[np.asarray([*self.new_texts]) - len(before)] = normalize(found)
         used = np.zeros(n_rows + 1, dtype=bool)
         for rows in self.rows.values():
             used[rows] = True
         used[-1] = False  # there is no text in row -1
         moved = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
         hashes = np.asarray([*self.row_by_hash], dtype=np.uint64)
+        stay = slice(len(before)) if used[: len(before)].all() else used[: len(before)]
         return Embeddings(
-            vectors[used[:-1]],
+            np.concatenate([before[stay], new]),
             hashes[used[:-1]],
             {field: moved[rows] for field, rows in self.rows.items()},
             {},

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from graphret.change import Change
 from graphret.edges import row_starts
 from graphret.executors import LOCAL, Executor
 from graphret.sage.codes import flags
-from graphret.search.nearest import nearest_rows
+from graphret.search.nearest import Pairs, Products, nearest_rows
 from graphret.search.vectors import Floats
 from graphret.splice import Merge, ranges, spans
 
@@ -76,12 +77,20 @@ class Neighbors:
             np.arange(len(self.own)) - np.searchsorted(self.own, self.own) < m
         )
 
-    def outdone(self, others: Neighbors, n_nodes: int, m: int) -> Neighbors:
-        """Return which of the others may be among a node's `m` best, beside these."""
+    def least(self, n_nodes: int, m: int) -> Floats:
+        """Return how similar another must be to be among a node's `m` best, ``(n,)``.
+
+        It is 0 for a node that has fewer.
+        """
         least = np.full(n_nodes, 2.0, np.float32)
         np.minimum.at(least, self.own, self.similarity)
-        least[np.bincount(self.own, minlength=n_nodes) < m] = -1.0
-        return others.at(others.similarity >= least[others.own])
+        least[np.bincount(self.own, minlength=n_nodes) < m] = 0.0
+        return least
+
+    def again(self, change: Change) -> NDArray[np.int64]:
+        """Return the nodes that are fresh, or lost a neighbour or its text."""
+        own = change.moved[self.own[change.moved[self.other] < 0]]
+        return np.union1d(change.fresh, own[own >= 0])
 
     def rows_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return where the neighbours of some nodes are, ascending as these are."""
@@ -135,6 +144,7 @@ def changed(
     change: Change,
     m: int,
     executor: Executor,
+    products: Products | None = None,
 ) -> tuple[Neighbors, NDArray[np.int64]]:
     """Return the neighbours after a change, and which nodes have others than before.
 
@@ -143,23 +153,25 @@ def changed(
     Nodes that are new or lost a neighbour are looked up again, the others merge what is
     new. The rows of `vectors`, ``(u, d)``, are unit ones, or zero ones, which find
     nothing and are never found. Of two `sides` each is the other's targets; there is
-    one where both are the same.
+    one where both are the same. `products` may have those of the rows that are looked
+    up again.
     """
     n = len(change.after)
     fresh = flags(change.fresh, n)
+    again = flags(old.again(change), n)
     own, other = (change.moved[side] for side in (old.own, old.other))
-    again = fresh.copy()
-    again[own[(own >= 0) & (other < 0)]] = True
     stay = np.flatnonzero((own >= 0) & (other >= 0))
     stay = stay[~again[own[stay]]]
     known = Neighbors(own[stay], other[stay], old.similarity[stay])
+    least = known.least(n, m)
     looked_up, nearer = [], []
     for rows, targets in zip(sides, sides[::-1], strict=True):
         lost = again[rows.positions]
-        looked_up.append(nearest(vectors, rows.at(lost), targets, m, executor))
+        find = partial(nearest, vectors, m=m, executor=executor, products=products)
+        looked_up.append(find(rows.at(lost), targets))
         new = targets.at(fresh[targets.positions])
-        nearer.append(nearest(vectors, rows.at(~lost), new, m, executor))
-    came = known.outdone(Neighbors.joined(nearer), n, m)
+        nearer.append(find(rows.at(~lost), new, least=least))
+    came = Neighbors.joined(nearer)
     merged = flags(came.own, n)
     some = merged[known.own]
     best = Neighbors.joined([known.at(some), came]).best(m)
@@ -169,15 +181,27 @@ def changed(
 
 
 def nearest(
-    vectors: Floats, rows: Side, targets: Side, m: int, executor: Executor = LOCAL
+    vectors: Floats,
+    rows: Side,
+    targets: Side,
+    m: int,
+    executor: Executor = LOCAL,
+    least: Floats | None = None,
+    products: Products | None = None,
 ) -> Neighbors:
     """Return the `m` nearest target nodes of each row node by cosine, never itself.
 
-    Every distinct text is compared once, however many nodes bear it.
+    Every distinct text is compared once, however many nodes bear it. Left out are those
+    below the node's `least`, by position; `products` may have what is compared.
     """
     if not len(rows.rows) or not len(targets.rows):
         return Neighbors.joined([])
     asked, of_row = np.unique(rows.rows, return_inverse=True)
+    least_of_row = np.zeros(len(of_row), np.float32)
+    if least is not None:
+        least_of_row = least[rows.positions]
+    least_of_text = np.full(len(asked), 2.0, np.float32)
+    np.minimum.at(least_of_text, of_row, least_of_row)
     order = np.argsort(targets.rows, kind="stable")
     texts, starts = np.unique(targets.rows[order], return_index=True)
     bearers = targets.positions[order].astype(
@@ -185,7 +209,13 @@ def nearest(
     )  # of each text in turn, ascending
     counts = np.minimum(np.diff(np.append(starts, len(order))), m + 1)
     of_text = Neighbors.joined([])
-    for shard in nearest_rows(vectors[asked], vectors[texts], m + 1, executor):
+    shards: Iterable[Iterable[Pairs]]
+    if products is not None:
+        shards = [[products.nearest(asked, texts, m + 1, least_of_text)]]
+    else:
+        compared = vectors[asked], vectors[texts]
+        shards = nearest_rows(*compared, m + 1, executor, least_of_text)
+    for shard in shards:
         tables = [of_text]
         for row, text, value in shard:
             # The m nodes wanted are among the first m + 1 bearers of each text; one of
@@ -206,4 +236,6 @@ def nearest(
     at = ranges(first, of_row)
     own = np.repeat(rows.positions, np.diff(first)[of_row]).astype(np.int32)
     found = Neighbors(own, of_text.other[at], of_text.similarity[at])
+    if least is not None:
+        found = found.at(found.similarity >= least[found.own])
     return found.at(found.own != found.other).first(m)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.nodes import NodeTable
 from graphret.search.fields import NodeText
 from graphret.types import Node
 
@@ -59,6 +63,12 @@ SIGNALS: tuple[Signal, ...] = (
 def role_of(labels: Collection[str]) -> int:
     """Return the role of a node with these labels."""
     return DOCUMENT if "Document" in labels else TABLE if "Table" in labels else RECORD
+
+
+def roles_of(nodes: NodeTable) -> NDArray[np.int8]:
+    """Return the role of each node of a table, ``(n,)``."""
+    of_label_sets = np.asarray([*map(role_of, nodes.label_sets)], np.int8)
+    return of_label_sets[nodes.labels]
 
 
 def text_of(node: Node, name: str, text: NodeText) -> str:

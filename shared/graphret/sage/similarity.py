@@ -25,7 +25,7 @@ from graphret.sage.facts import NodeFacts
 from graphret.sage.neighbors import COLUMNS, Neighbors, pair_numbers
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import SimilaritySettings
-from graphret.sage.signals import DOCUMENT, ROLES, SIGNALS, TABLE, Signal, role_of
+from graphret.sage.signals import DOCUMENT, ROLES, SIGNALS, TABLE, Signal, roles_of
 from graphret.search.dense import DenseIndex
 from graphret.search.nearest import pair_similarities
 from graphret.storage import Bundle, Parts
@@ -266,9 +266,7 @@ class SimilarityIndex:
     @cached_property
     def role(self) -> NDArray[np.int8]:
         """The role of each node, ``(n,)``."""
-        return np.asarray(
-            [role_of(labels) for labels in self.nodes.label_sets], np.int8
-        )[self.nodes.labels]
+        return roles_of(self.nodes)
 
     @property
     def candidates(self) -> list[CandidatePairs]:
