@@ -48,7 +48,7 @@ class Visit:
         self.page = chromium.new_context(
             **{"viewport": {"width": 1280, "height": 900}} | context
         ).new_page()
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(60_000)
         self.requests: list[str] = []
         self.errors: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))
