@@ -110,8 +110,10 @@ def states(
 @pytest.mark.filterwarnings("ignore:the graph finds little more")
 @pytest.mark.parametrize("seed", range(8))
 def test_after_any_changes_the_edges_are_those_of_everything(
-    seed: int, tmp_path: Path
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if seed % 3 == 0:  # nodes are read block by block, as very many are
+        monkeypatch.setattr("graphret.change._MOST_HELD", 0)
     draw = random.Random(seed)
     most = (12, 30)[seed % 2]
     encoder = HashingEncoder() if seed % 4 < 2 else None

@@ -360,7 +360,7 @@ class CorpusNames:
         return opened
 
     def packed(self) -> CorpusNames:
-        """Return the same names in arrays, where they take a fifth of the memory."""
+        """Return the same names in arrays, where they take a third of the memory."""
         return self.from_bundle(Bundle.of(self.parts()))
 
     def __reduce__(self) -> Any:

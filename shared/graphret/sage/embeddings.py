@@ -69,25 +69,26 @@ class Embeddings:
         for position, node in zip(change.fresh.tolist(), change.nodes, strict=True):
             texts.add(position, node, dense.text)
         embeddings, others = texts.embedded(dense, executor), [change.fresh]
-        known = {
+        # a node whose metadata alone are others keeps its neighbours
+        reread, role = replace(change, fresh=texts.differing(change)), roles_of(nodes)
+        near = {
             signal: self.neighbors.get((signal.kind, signal.name), Neighbors.joined([]))
             for signal in signals
         }
-        changes = {signal: texts.seen_by(signal, change) for signal in signals}
-        role = roles_of(nodes)
-        again = [known[signal].again(changes[signal]) for signal in signals]
-        products = embeddings.products(np.unique(np.concatenate(again)))
+        again = {signal: near[signal].again(reread) for signal in signals}
+        looked_up = np.unique(np.concatenate([reread.fresh, *again.values()]))
+        products = embeddings.products(looked_up)
         for signal in signals:
-            near, differ = changed(
-                known[signal],
+            embeddings.neighbors[signal.kind, signal.name], differ = changed(
+                near[signal],
                 embeddings.vectors,
                 embeddings.sides(signal, role),
-                changes[signal],
+                reread,
+                again[signal],
                 settings.neighbors,
                 executor,
                 products,
             )
-            embeddings.neighbors[signal.kind, signal.name] = near
             others.append(differ)
         return embeddings, np.unique(np.concatenate(others))
 
@@ -215,17 +216,15 @@ class _Texts:
             else:
                 self.new_texts[row] = text
 
-    def seen_by(self, signal: Signal, change: Change) -> Change:
-        """Return the change as it is for a signal: fresh is what has another text."""
-        fresh, was = change.fresh, change.origins[change.fresh]
-        before, after = roles_of(change.before), roles_of(change.after)
-        differs = was < 0
-        differs[~differs] = before[was[~differs]] != after[fresh[~differs]]
-        for field in {signal.left, signal.right}:
-            if (known := self.before.rows.get(field)) is None:
-                return change
-            differs |= self.rows[field][fresh] != known[was]
-        return replace(change, fresh=fresh[differs])
+    def differing(self, change: Change) -> NDArray[np.int64]:
+        """Return the fresh nodes that are new, or have another role or text."""
+        was = change.origins[change.fresh]
+        altered, origins = change.fresh[was >= 0], was[was >= 0]
+        differs = roles_of(change.before)[origins] != roles_of(change.after)[altered]
+        for field, rows in self.rows.items():
+            before = self.before.rows.get(field, np.full(len(change.before), -1))
+            differs |= rows[altered] != before[origins]
+        return np.union1d(change.fresh[was < 0], altered[differs])
 
     def embedded(self, dense: DenseIndex, executor: Executor) -> Embeddings:
         """Return the embeddings of the texts that nodes have, with no neighbours yet.

@@ -220,7 +220,7 @@ class NodeNames:
         )
 
     def packed(self) -> NodeNames:
-        """Return the same names in arrays, where they take a fifth of the memory."""
+        """Return the same names in arrays, where they take a third of the memory."""
         return self.from_bundle(Bundle.of(self.parts()), self.settings)
 
     def changed(

@@ -142,31 +142,30 @@ def changed(
     vectors: Floats,
     sides: Sequence[Side],
     change: Change,
+    again: NDArray[np.int64],
     m: int,
     executor: Executor,
-    products: Products | None = None,
+    products: Products | None,
 ) -> tuple[Neighbors, NDArray[np.int64]]:
     """Return the neighbours after a change, and which nodes have others than before.
 
     Where the search is exact, they are those that a search of all nodes finds.
 
-    Nodes that are new or lost a neighbour are looked up again, the others merge what is
-    new. The rows of `vectors`, ``(u, d)``, are unit ones, or zero ones, which find
-    nothing and are never found. Of two `sides` each is the other's targets; there is
-    one where both are the same. `products` may have those of the rows that are looked
-    up again.
+    The nodes in `again` are looked up again (see `Neighbors.again`), the others merge
+    what is new; `products` may have those of their texts. The rows of `vectors`,
+    ``(u, d)``, are unit ones, or zero ones, which find nothing and are never found. Of
+    two `sides` each is the other's targets; there is one where both are the same.
     """
     n = len(change.after)
-    fresh = flags(change.fresh, n)
-    again = flags(old.again(change), n)
+    fresh, is_sought = flags(change.fresh, n), flags(again, n)
     own, other = (change.moved[side] for side in (old.own, old.other))
     stay = np.flatnonzero((own >= 0) & (other >= 0))
-    stay = stay[~again[own[stay]]]
+    stay = stay[~is_sought[own[stay]]]
     known = Neighbors(own[stay], other[stay], old.similarity[stay])
     least = known.least(n, m)
     looked_up, nearer = [], []
     for rows, targets in zip(sides, sides[::-1], strict=True):
-        lost = again[rows.positions]
+        lost = is_sought[rows.positions]
         find = partial(nearest, vectors, m=m, executor=executor, products=products)
         looked_up.append(find(rows.at(lost), targets))
         new = targets.at(fresh[targets.positions])
@@ -177,7 +176,7 @@ def changed(
     best = Neighbors.joined([known.at(some), came]).best(m)
     after = Neighbors.joined([known.at(~some), best, *looked_up])
     order = np.argsort(after.own, kind="stable")  # each node's are in order
-    return after.at(order), np.flatnonzero(again | merged)
+    return after.at(order), np.flatnonzero(is_sought | merged)
 
 
 def nearest(
