@@ -284,7 +284,7 @@ class EdgeTable:
         that is gone.
         """
         to = new.astype(np.int32)
-        source, target = to[self.source], to[self.target]
+        source, target = to.take(self.source), to.take(self.target)
         moved = replace(self, n_nodes=n_nodes, source=source, target=target)
         if not len(to) or to.min() >= 0:
             return moved

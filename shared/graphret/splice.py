@@ -102,14 +102,17 @@ class Splice:
                 ]
             )
             return ends_of(lengths), every[spans(begins[self.order], lengths)]
-        starts, parts, n_items = list[NDArray[np.int64]](), [columns[0][1][:0]], 0
+        begins_after = np.empty(len(self.order) + 1, np.int64)
+        parts, n_lists, n_items = [columns[0][1][:0]], 0, 0
         for number, rows in self.pieces:
             begins, items = columns[number]
             first, last = begins[rows.start], begins[rows.stop]
-            starts.append(begins[rows] + (n_items - first))
+            at = slice(n_lists, n_lists + rows.stop - rows.start)
+            np.add(begins[rows], n_items - first, out=begins_after[at])
             parts.append(items[first:last])
-            n_items += int(last - first)
-        return np.concatenate([*starts, [n_items]]), np.concatenate(parts)
+            n_lists, n_items = at.stop, n_items + int(last - first)
+        begins_after[n_lists] = n_items
+        return begins_after, np.concatenate(parts)
 
 
 class Merge(Splice):

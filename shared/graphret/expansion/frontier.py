@@ -289,7 +289,8 @@ def term_weights(
     nodes, row = places // width, places % width - 1
     lexical, query = frontier.index.lexical, frontier.query
     # A user's own edge may name a row that its node does not have.
-    n_rows = np.diff(lexical.terms.row_indptr)[nodes]
+    row_indptr = lexical.terms.row_indptr
+    n_rows = row_indptr[nodes + 1] - row_indptr[nodes]
     of_node = (row == NO_ROW) | (row >= n_rows)
     n_terms = len(lexical.term_ids(query))
     weights = np.empty((len(places), n_terms), dtype=np.float32)

@@ -216,11 +216,11 @@ class Mentions:
         places = change.places.astype(np.int32)
         before = replace(
             self.said,
-            owner=places[self.said.owner],
-            target=places[self.said.target],
+            owner=places.take(self.said.owner),
+            target=places.take(self.said.target),
         )
         # what names a node that is gone is read again, as the name changed
-        void = np.flatnonzero((before.owner < 0) | again[before.owner])
+        void = np.flatnonzero((before.owner < 0) | again.take(before.owner))
         made = self._read(change, np.flatnonzero(again), names, executor)
         behind = np.full(len(made), len(before))
         said = before.spliced(Merge(len(before), void, behind), made)
@@ -259,23 +259,23 @@ class Mentions:
         n_names, n_nodes = len(self.spelled), len(facts.file)
         everyday = padded(self.everyday, n_names, 0.0)
         of_names = flags(differing.name, n_names)
-        new = _everyday(said.at(np.flatnonzero(of_names[said.name])), n_names)
+        new = _everyday(said.at(np.flatnonzero(of_names.take(said.name))), n_names)
         new = np.where(of_names, new, everyday)
         targets = flags(differing.target[differing.target >= 0], n_nodes)
         targets[fresh] = True
-        targets[said.target[(new != everyday)[said.name]]] = True
-        at = np.flatnonzero(targets[said.target])
+        targets[said.target.compress((new != everyday).take(said.name))] = True
+        at = np.flatnonzero(targets.take(said.target))
         standing = said.standing.copy()
         standing[at] = _standing(said.at(at), new, facts)
         counts = standing != DROPPED
         links = counts & ~_are_common(said, counts, len(facts.heads))
-        targets[said.target[links != (standing == LINKS)]] = True
+        targets[said.target.compress(links != (standing == LINKS))] = True
         standing[counts], standing[links] = COMMON, LINKS
-        believed = beliefs(np.bincount(said.name[links], minlength=n_names), new)
+        believed = beliefs(np.bincount(said.name.compress(links), minlength=n_names), new)
         is_other = believed != padded(self.believed, n_names, 0.0)
-        targets[said.target[links & is_other[said.name]]] = True
+        targets[said.target.compress(links & is_other.take(said.name))] = True
         of_kind = self._weight_of_kind()
-        strongest = float(of_kind[said.kind[links]].max(initial=0))
+        strongest = float(of_kind.take(said.kind.compress(links)).max(initial=0))
         targets |= strongest != self.strongest
         after = replace(
             self,
@@ -284,7 +284,7 @@ class Mentions:
             believed=believed,
             strongest=strongest,
         )
-        chosen = np.flatnonzero(links & targets[said.target])
+        chosen = np.flatnonzero(links & targets.take(said.target))
         edges = after._edges(said.at(chosen), n_nodes)
         return after, Relinked((MENTIONS,), targets, edges, ("target",))
 
@@ -441,7 +441,7 @@ _can_be_everyday = lru_cache(1 << 16)(can_be_everyday)
 
 def _of_kinds(said: Said, *kinds: str) -> NDArray[np.bool_]:
     are_kinds: NDArray[np.bool_] = np.isin(_KINDS, kinds)
-    return are_kinds[said.kind]
+    return are_kinds.take(said.kind)
 
 
 def _everyday(said: Said, n_names: int) -> NDArray[np.float64]:
@@ -519,13 +519,13 @@ def _are_common(
 
     Those sources are numbered whose mention `counts`.
     """
-    n_targets = int(said.target.max(initial=-1)) + 1
-    by_alias, by_title = (
-        np.bincount(said.target[counts & _of_kinds(said, kind)], minlength=n_targets)
-        for kind in ("text_alias", "text")
-    )
-    common_alias = by_alias > max(_COMMON_LEAST, _COMMON_SHARE * n_sources)
-    common_title = by_title > max(_COMMON_LEAST, _HUB_SHARE * n_sources)
-    common = _of_kinds(said, *_ALIASES) & common_alias[said.target]
-    common |= _of_kinds(said, "text", "inside") & common_title[said.target]
-    return np.asarray(common, np.bool_)
+    are_common = np.zeros(len(said), np.bool_)
+    for kind, share, kinds in (
+        ("text_alias", _COMMON_SHARE, _ALIASES),
+        ("text", _HUB_SHARE, ("text", "inside")),
+    ):
+        n_named = np.bincount(said.target.compress(counts & _of_kinds(said, kind)))
+        common = np.flatnonzero(n_named > max(_COMMON_LEAST, share * n_sources))
+        if len(common):
+            are_common |= _of_kinds(said, *kinds) & np.isin(said.target, common)
+    return are_common

@@ -366,12 +366,18 @@ class NodeNames:
             word.isdigit() and len(word) != 4 for word in need
         ):  # a year says something, another number does not
             return []
-        rarest = min(need, key=lambda word: (self.postings.count(word), word))
+        rarest, *others = sorted(
+            need, key=lambda word: (self.postings.count(word), word)
+        )
         if not self._completes(rarest):
             return []
+        # most names with the rarest word lack the next one, and need not be cut in words
+        next_rarest = others[0] if others else ""
         got = sum(rarity(word) for word in sorted(need))
         out = []
         for node, spoken in self.postings[rarest]:
+            if next_rarest not in spoken:
+                continue
             words = spoken.split(" ")
             if not context.isdisjoint(words) and need <= (bag := {*words}):
                 rest = sorted(bag - need)

@@ -115,8 +115,8 @@ class Neighbors:
         at = np.searchsorted(self.own, following.astype(self.own.dtype))
         merge = Merge(len(self.own), self.rows_of(gone), at)
         return Neighbors(
-            merge.of(change.moved[self.own], found.own),
-            merge.of(change.moved[self.other], found.other),
+            merge.of(change.moved.take(self.own), found.own),
+            merge.of(change.moved.take(self.other), found.other),
             merge.of(self.similarity, found.similarity),
         )
 
@@ -158,7 +158,7 @@ def changed(
     """
     n = len(change.after)
     fresh, is_sought = flags(change.fresh, n), flags(again, n)
-    own, other = (change.moved[side] for side in (old.own, old.other))
+    own, other = (change.moved.take(side) for side in (old.own, old.other))
     stay = np.flatnonzero((own >= 0) & (other >= 0))
     stay = stay[~is_sought[own[stay]]]
     known = Neighbors(own[stay], other[stay], old.similarity[stay])

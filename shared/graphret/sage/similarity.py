@@ -308,7 +308,7 @@ class SimilarityIndex:
 
         A pair is asked for if one of its nodes is.
         """
-        proposed = np.flatnonzero(flags(asked, len(self.nodes))[near.other])
+        proposed = np.flatnonzero(flags(asked, len(self.nodes)).take(near.other))
         at = np.union1d(near.rows_of(asked), proposed)
         return pair_numbers(near.own[at], near.other[at], len(self.nodes)), at
 

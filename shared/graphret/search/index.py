@@ -158,8 +158,9 @@ def top_k(
     """
     allowed = None if mask is None else np.flatnonzero(mask)
     values = scores if allowed is None else scores[allowed]
-    kept = np.arange(len(values))
-    if k < len(values):
+    if k >= len(values):
+        kept = np.arange(len(values))
+    else:
         floor = _highest(values, k)
         above = np.flatnonzero(values > floor)
         kept = np.sort(
