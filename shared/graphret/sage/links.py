@@ -271,7 +271,8 @@ class Mentions:
         links = counts & ~_are_common(said, counts, len(facts.heads))
         targets[said.target.compress(links != (standing == LINKS))] = True
         standing[counts], standing[links] = COMMON, LINKS
-        believed = beliefs(np.bincount(said.name.compress(links), minlength=n_names), new)
+        n_links = np.bincount(said.name.compress(links), minlength=n_names)
+        believed = beliefs(n_links, new)
         is_other = believed != padded(self.believed, n_names, 0.0)
         targets[said.target.compress(links & is_other.take(said.name))] = True
         of_kind = self._weight_of_kind()

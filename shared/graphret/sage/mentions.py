@@ -371,7 +371,7 @@ class NodeNames:
         )
         if not self._completes(rarest):
             return []
-        # most names with the rarest word lack the next one, and need not be cut in words
+        # most names with the rarest word lack the next one: they are not cut in words
         next_rarest = others[0] if others else ""
         got = sum(rarity(word) for word in sorted(need))
         out = []
