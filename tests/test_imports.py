@@ -21,6 +21,7 @@ LAYERS = [
         "columns",
         "contracts",
         "errors",
+        "lists",
         "rows",
         "stopwords",
         "text",

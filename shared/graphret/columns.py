@@ -9,22 +9,19 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
-from threading import Lock
 from typing import Any, ClassVar, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphret.errors import CorruptIndex, InvalidInput
+from graphret.lists import Lists, ends_of
 
 T = TypeVar("T")
 
-_BLOCK, _BYTES = 1 << 14, 1 << 20
-# So few texts are read one by one; shorter runs of texts are not copied as such.
-_FEW, _LEAST_RUN = 8, 16
-# How much more room bytes that grow take, a part of their length; and how many times as
-# many bytes as are read there may be before they are packed.
-_ROOM, _MOST_DEAD = 8, 2
+_BLOCK = 1 << 14
+# So few texts are read one by one.
+_FEW = 8
 #: A value as compact JSON, key order kept; TypeError, ValueError or RecursionError for
 #: NaN, a set or the like.
 to_json = json.JSONEncoder(
@@ -32,49 +29,8 @@ to_json = json.JSONEncoder(
 ).encode
 
 
-class GrowingBytes:
-    """Bytes that only ever grow: what stands somewhere stays there.
-
-    The arrays of texts of several states share them, as each reads its own texts alone.
-    """
-
-    def __init__(self, data: NDArray[np.uint8]) -> None:
-        self.data, self.length = data, len(data)
-        self._growing = Lock()
-
-    def append(self, data: NDArray[np.uint8]) -> int:
-        """Write bytes behind all others, and return where they begin."""
-        with self._growing:
-            begin, end = self.length, self.length + len(data)
-            if begin == end:
-                return begin
-            if end > len(self.data):
-                larger = np.empty(end + end // _ROOM, np.uint8)
-                larger[:begin] = self.data[:begin]
-                self.data = larger
-            self.data[begin:end] = data
-            self.length = end
-        return begin
-
-
-class TextArray:
-    """Texts in UTF-8: bytes, and where each text begins and ends in them, ``(n,)``.
-
-    A slice, and a choice of texts, read the same bytes.
-    """
-
-    def __init__(
-        self, shared: GrowingBytes, begins: NDArray[np.int64], ends: NDArray[np.int64]
-    ) -> None:
-        self.shared, self.begins, self.ends = shared, begins, ends
-
-    def __reduce__(self) -> Any:
-        return TextArray.packed, self.pack()
-
-    @classmethod
-    def packed(cls, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> TextArray:
-        """Return texts that stand end to end: where each begins, ``(n + 1,)``."""
-        return cls(GrowingBytes(data), offsets[:-1], offsets[1:])
+class TextArray(Lists[np.uint8]):
+    """Texts in UTF-8, as lists of bytes."""
 
     @classmethod
     def of(cls, texts: Iterable[str | bytes]) -> TextArray:
@@ -93,81 +49,6 @@ class TextArray:
             return cls.of(listed)
         lengths = np.fromiter(map(len, listed), np.int64, len(listed))
         return cls.packed(np.frombuffer(joined.encode(), np.uint8), ends_of(lengths))
-
-    @staticmethod
-    def sharing(arrays: Sequence[TextArray]) -> list[TextArray]:
-        """Return the same arrays as readers of the same bytes.
-
-        They are those of the first array, to which those of the others are appended.
-        """
-        first = arrays[0]
-        if int((first.ends - first.begins).sum()) * _MOST_DEAD < first.shared.length:
-            first = TextArray.packed(*first.pack())
-        alike = [first]
-        for array in arrays[1:]:
-            if array.shared is not first.shared:
-                data, offsets = array.pack()
-                offsets = offsets + first.shared.append(data)
-                array = TextArray(first.shared, offsets[:-1], offsets[1:])
-            alike.append(array)
-        return alike
-
-    @classmethod
-    def concat(cls, arrays: Sequence[TextArray]) -> TextArray:
-        """Lay arrays end to end."""
-        alike = cls.sharing(arrays)
-        begins, ends = (
-            np.concatenate([getattr(array, name) for array in alike])
-            for name in ("begins", "ends")
-        )
-        return cls(alike[0].shared, begins, ends)
-
-    def __len__(self) -> int:
-        return len(self.begins)
-
-    def __getitem__(self, places: slice) -> TextArray:
-        return TextArray(self.shared, self.begins[places], self.ends[places])
-
-    def take(self, positions: NDArray[np.int64]) -> TextArray:
-        """Return the texts at `positions`.
-
-        An IndexError says that one is out of range.
-        """
-        if len(positions) and positions.min() < 0:
-            raise IndexError(f"position {positions.min()} is out of range")
-        return TextArray(self.shared, self.begins[positions], self.ends[positions])
-
-    def pack(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return the bytes of the texts end to end, and where each begins.
-
-        Nothing is copied where they stand so already.
-        """
-        begins, ends = self.begins, self.ends
-        offsets, data = ends_of(ends - begins), self.shared.data
-        firsts = np.append(0, np.flatnonzero(begins[1:] != ends[:-1]) + 1)
-        if not len(self):
-            return data[:0], offsets
-        if len(firsts) == 1:
-            return data[begins[0] : ends[-1]], offsets
-        if len(firsts) * _LEAST_RUN < len(self):
-            lasts = np.append(firsts[1:], len(self)) - 1
-            runs = zip(begins[firsts].tolist(), ends[lasts].tolist(), strict=True)
-            return np.concatenate([data[begin:end] for begin, end in runs]), offsets
-        return self._gathered(offsets), offsets
-
-    def _gathered(self, offsets: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return the bytes of scattered texts, given where they are to begin."""
-        data, gathered = self.shared.data, np.empty(offsets[-1], np.uint8)
-        shifts, first = self.begins - offsets[:-1], 0
-        while first < len(self):
-            # Blocks of so many bytes, as the place of each takes eight.
-            within = np.searchsorted(offsets, offsets[first] + _BYTES, side="right")
-            last = max(first + 1, int(within) - 1)
-            places = np.arange(offsets[first], offsets[last])
-            places += np.repeat(shifts[first:last], np.diff(offsets[first : last + 1]))
-            gathered[offsets[first] : offsets[last]] = data[places]
-            first = last
-        return gathered
 
     def encoded(self, place: int) -> bytes:
         """Return one text in UTF-8, by whose order texts are in theirs."""
@@ -210,13 +91,6 @@ class TextArray:
         return np.array_equal(my_offsets, other_offsets) and np.array_equal(
             mine, others
         )
-
-
-def ends_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where things of some lengths begin, laid end to end, and the last ends."""
-    ends = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=ends[1:])
-    return ends
 
 
 class Column(Sequence[T]):

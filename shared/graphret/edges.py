@@ -12,10 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.columns import Records, Strings, TextArray, ends_of
+from graphret.columns import Records, Strings, TextArray
 from graphret.errors import InvalidInput
+from graphret.lists import ends_of
 from graphret.nodes import NodeTable
-from graphret.splice import Merge, Splice, ranges, spliced_codes
+from graphret.splice import Merge, Splice, gathered, ranges, spliced_codes
 from graphret.storage import Bundle, Parts
 from graphret.types import ROW_KEYS, Edge
 from graphret.validation import checked_edges, edge_words, property_column
@@ -284,7 +285,7 @@ class EdgeTable:
         that is gone.
         """
         to = new.astype(np.int32)
-        source, target = to.take(self.source), to.take(self.target)
+        source, target = gathered(to, self.source), gathered(to, self.target)
         moved = replace(self, n_nodes=n_nodes, source=source, target=target)
         if not len(to) or to.min() >= 0:
             return moved
@@ -340,7 +341,7 @@ class EdgeTable:
             splice, [(table.relation, table.relations) for table in tables]
         )
         properties = Records(
-            splice.of_texts(*(table.properties.array for table in tables))
+            splice.of_lists(*(table.properties.array for table in tables))
         )
         return EdgeTable(
             tables[0].n_nodes,

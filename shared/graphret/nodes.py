@@ -163,7 +163,7 @@ class NodeTable(Sequence[Node]):
             splice, [(table.labels, table.label_sets) for table in tables]
         )
         ids, names, texts, properties = (
-            splice.of_texts(*(getattr(table, name).array for table in tables))
+            splice.of_lists(*(getattr(table, name).array for table in tables))
             for name in _COLUMNS
         )
         return NodeTable(

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.columns import TextArray, ends_of
+from graphret.lists import Lists
 
 T = TypeVar("T", bound=np.generic)
+L = TypeVar("L", bound=Lists[Any])
 C = TypeVar("C", str, tuple[str, ...])
 
 #: Rows that stay beside each other: the number of their column, and which.
@@ -19,6 +20,8 @@ Piece: TypeAlias = tuple[int, slice]
 
 # Pieces of fewer rows than this, on the average, are not worth cutting out.
 _LEAST_ROWS = 100
+# Places that are looked up at once.
+_BLOCK = 1 << 16
 
 
 class Splice:
@@ -79,40 +82,14 @@ class Splice:
         parts = (columns[number][rows] for number, rows in self.pieces)
         return np.concatenate([columns[0][:0], *parts])
 
-    def of_texts(self, *columns: TextArray) -> TextArray:
-        """Return the column that arrays of texts make."""
-        alike = TextArray.sharing(columns)
-        begins = self.of(*(column.begins for column in alike))
-        return TextArray(
-            alike[0].shared, begins, self.of(*(column.ends for column in alike))
+    def of_lists(self, *columns: L) -> L:
+        """Return the column that lists make, or texts, which stay where they are."""
+        alike = columns[0].sharing(columns)
+        begins, ends = (
+            self.of(*(getattr(column, name) for column in alike))
+            for name in ("begins", "ends")
         )
-
-    def of_lists(
-        self, *columns: tuple[NDArray[np.int64], NDArray[T]]
-    ) -> tuple[NDArray[np.int64], NDArray[T]]:
-        """Return the column of lists: their begins, ``(m + 1,)``, and their items."""
-        if self.pieces is None:
-            lengths = self.of(*(np.diff(begins) for begins, _ in columns))
-            every = np.concatenate([items for _, items in columns])
-            shifts = np.cumsum([0, *(len(items) for _, items in columns[:-1])])
-            begins = np.concatenate(
-                [
-                    own_begins[:-1] + shift
-                    for (own_begins, _), shift in zip(columns, shifts, strict=True)
-                ]
-            )
-            return ends_of(lengths), every[spans(begins[self.order], lengths)]
-        begins_after = np.empty(len(self.order) + 1, np.int64)
-        parts, n_lists, n_items = [columns[0][1][:0]], 0, 0
-        for number, rows in self.pieces:
-            begins, items = columns[number]
-            first, last = begins[rows.start], begins[rows.stop]
-            at = slice(n_lists, n_lists + rows.stop - rows.start)
-            np.add(begins[rows], n_items - first, out=begins_after[at])
-            parts.append(items[first:last])
-            n_lists, n_items = at.stop, n_items + int(last - first)
-        begins_after[n_lists] = n_items
-        return begins_after, np.concatenate(parts)
+        return type(columns[0])(alike[0].shared, begins, ends)
 
 
 class Merge(Splice):
@@ -206,3 +183,15 @@ def spans(starts: NDArray[Any], lengths: NDArray[Any]) -> NDArray[np.int64]:
     """Return spans of places, given where each begins and how long it is."""
     shift = np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
     return np.asarray(shift + np.arange(len(shift)), dtype=np.int64)
+
+
+def gathered(values: NDArray[T], places: NDArray[np.signedinteger[Any]]) -> NDArray[T]:
+    """Return the values at very many places, in half the time of an index.
+
+    numpy makes numbers of 64 bits of places of 32: here block by block, in the cache.
+    """
+    out = np.empty(len(places), values.dtype)
+    for start in range(0, len(places), _BLOCK):
+        at = slice(start, start + _BLOCK)
+        np.take(values, places[at], out=out[at])
+    return out

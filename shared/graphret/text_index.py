@@ -18,7 +18,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.columns import TextArray, ends_of
+from graphret.columns import TextArray
+from graphret.lists import ends_of
 from graphret.storage import Bundle, Parts
 
 V = TypeVar("V")

@@ -48,13 +48,16 @@ def _node_features(frontier: Frontier, ranked: RankedNodes, depth: int) -> Colum
     best = np.zeros(len(codes))
     np.maximum.at(best, name_codes, score)
     edges, terms = frontier.graph.edges, lexical.terms
-    starts = {
-        "links out": edges.out_indptr,
-        "links in": edges.by_target[0],
-        "rows": terms.row_indptr,
+    lengths = {
+        name: starts[at + 1] - starts[at]
+        for name, starts in (
+            ("links out", edges.out_indptr),
+            ("links in", edges.by_target[0]),
+            ("rows", terms.row_indptr),
+        )
     }
     if "body" in terms.fields:
-        starts["terms"] = terms.fields["body"][0]
+        lengths["terms"] = terms.fields["body"].take(at).lengths
     return {
         "score": _to_the_best(score),
         "place": np.log1p(np.arange(1, len(at) + 1)),
@@ -66,7 +69,7 @@ def _node_features(frontier: Frontier, ranked: RankedNodes, depth: int) -> Colum
         / max(1, term_weights.shape[1]),
         "meaning": frontier.index.dense_scores_at(frontier.query, at),
         "name said": _share_in_query(lexical.analyzer, names, frontier.query),
-        **{name: np.log1p(start[at + 1] - start[at]) for name, start in starts.items()},
+        **{name: np.log1p(length) for name, length in lengths.items()},
     }
 
 

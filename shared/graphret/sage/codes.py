@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -13,8 +12,7 @@ from numpy.typing import NDArray
 
 from graphret.change import Change
 from graphret.columns import TextArray
-from graphret.search.postings import Lists
-from graphret.splice import ranges
+from graphret.lists import Lists
 from graphret.storage import Bundle, Parts
 from graphret.text_index import TextIndex
 
@@ -122,53 +120,45 @@ class _Numbered(dict[str, int]):
         return self._saved.find(value) if code is None else code
 
 
-@dataclass(frozen=True, eq=False)
-class CodeLists:
-    """A list of numbers for each node, the lists stored one after another.
-
-    `starts` says where each list begins, ``(n + 1,)``; `codes` holds all lists in turn,
-    ``(m,)``.
-    """
-
-    starts: NDArray[np.int64]
-    codes: NDArray[np.int32]
+class CodeLists(Lists[np.int32]):
+    """A list of numbers for each node."""
 
     @classmethod
-    def of(cls, lists: Iterable[Sequence[int]]) -> CodeLists:
+    def of(cls, several: Iterable[Sequence[int]]) -> CodeLists:
         """Put lists of numbers together."""
         starts, codes = array("q", [0]), array("i")
-        for one in lists:
+        for one in several:
             codes.extend(one)
             starts.append(len(codes))
-        return cls(np.asarray(starts, np.int64), np.asarray(codes, np.int32))
+        return cls.packed(np.asarray(codes, np.int32), np.asarray(starts, np.int64))
 
     def parts(self) -> Parts:
         """The lists as they are saved."""
-        return Parts({"starts": self.starts, "codes": self.codes})
+        codes, starts = self.pack()
+        return Parts({"starts": starts, "codes": codes})
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> CodeLists:
         """Open saved lists; they stay on disk until they are read."""
-        return cls(bundle.arrays["starts"], bundle.arrays["codes"])
+        return cls.packed(bundle.arrays["codes"], bundle.arrays["starts"])
 
-    @property
-    def lists(self) -> Lists:
-        """Where each list begins, and the numbers."""
-        return self.starts, self.codes
+    @cached_property
+    def codes(self) -> NDArray[np.int32]:
+        """The numbers of all nodes, in turn, ``(m,)``."""
+        return self.pack()[0]
 
     @cached_property
     def owners(self) -> NDArray[np.int32]:
         """The node of each number, ``(m,)``."""
-        lengths = np.diff(self.starts)
-        return np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+        return np.repeat(np.arange(len(self), dtype=np.int32), self.lengths)
 
     def at(self, positions: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the numbers of nodes, one node's after the other's."""
-        return self.codes[ranges(self.starts, positions)]
+        return self.take(positions).pack()[0]
 
     def changed(self, change: Change, made: CodeLists) -> CodeLists:
         """Return the lists after a change, `made` being those of its fresh nodes."""
-        return CodeLists(*change.splice.of_lists(self.lists, made.lists))
+        return change.splice.of_lists(self, made)
 
 
 def flags(codes: NDArray[np.integer[Any]], n: int) -> NDArray[np.bool_]:

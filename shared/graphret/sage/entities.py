@@ -19,7 +19,6 @@ from graphret.change import Change
 from graphret.sage.codes import CodeLists, Codes, padded
 from graphret.sage.neighbors import Neighbors
 from graphret.search.postings import Postings
-from graphret.splice import ranges
 from graphret.storage import Bundle, Parts
 from graphret.text import normalize_name
 from graphret.types import Node
@@ -47,9 +46,7 @@ class Entities:
     spellings: Codes = field(default_factory=Codes)
     borne: CodeLists = field(default_factory=lambda: CodeLists.of([]))
     spelled: CodeLists = field(default_factory=lambda: CodeLists.of([]))
-    postings: Postings = field(
-        default_factory=lambda: Postings.of(CodeLists.of([]).lists)
-    )
+    postings: Postings = field(default_factory=lambda: Postings.of(CodeLists.of([])))
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def changed(self, change: Change) -> Entities:
@@ -66,7 +63,7 @@ class Entities:
             spellings=self.spellings.packed(),
             borne=borne,
             spelled=self.spelled.changed(change, spelled),
-            postings=self.postings.changed(change.splice) or Postings.of(borne.lists),
+            postings=self.postings.changed(change.splice) or Postings.of(borne),
             counts=counts,
         )
 
@@ -89,7 +86,7 @@ class Entities:
             spellings=Codes.from_bundle(bundle.sub("spellings")),
             borne=borne,
             spelled=CodeLists.from_bundle(bundle.sub("spelled")),
-            postings=Postings.of(borne.lists),
+            postings=Postings.of(borne),
             counts=np.bincount(borne.codes, minlength=len(names)),
         )
 
@@ -106,13 +103,12 @@ class Entities:
 
     def spelling_of(self, names: NDArray[np.int64]) -> list[str]:
         """Return how the first node that bears each of some names spells it."""
-        owners, which = self.postings.occurrences(names, self.borne.lists)
+        owners, which = self.postings.occurrences(names, self.borne)
         first = np.full(len(names), np.iinfo(np.int64).max)
         np.minimum.at(first, which, owners)
-        at, starts = ranges(self.borne.starts, first), self.borne.starts
-        name_of_each = np.repeat(names, starts[first + 1] - starts[first])
-        spelled = self.spelled.codes[at[self.borne.codes[at] == name_of_each]]
-        return self.spellings.at(spelled)
+        name_of_each = np.repeat(names, self.borne.lengths[first])
+        is_it = self.borne.at(first) == name_of_each
+        return self.spellings.at(self.spelled.at(first)[is_it])
 
     def shared(self, cap: int) -> NDArray[np.bool_]:
         """Return which names 2 nodes or more bear, and at most `cap`, ``(names,)``."""
@@ -132,10 +128,10 @@ class Entities:
         names = np.unique(self.borne.at(of)).astype(np.int64)
         counts = self.counts[names]
         ranked = self.rarest_first(names[(counts >= 2) & (counts <= cap)])
-        owners, columns = self.postings.occurrences(ranked, self.borne.lists)
+        owners, columns = self.postings.occurrences(ranked, self.borne)
         incidence = sp.csr_array(
             (np.ones(len(owners), np.float32), (owners, columns)),
-            shape=(len(self.borne.starts) - 1, len(ranked)),
+            shape=(len(self.borne), len(ranked)),
         )
         return EntityIncidence(incidence, self.spelling_of(ranked), self.counts[ranked])
 
@@ -151,7 +147,7 @@ class Entities:
         is_shared = np.zeros(len(names), np.bool_)
         for counts in (self.counts, padded(before.counts, len(self.counts), 0)):
             is_shared |= (counts[names] >= 2) & (counts[names] <= cap)
-        bearers, _ = self.postings.occurrences(names[is_shared], self.borne.lists)
+        bearers, _ = self.postings.occurrences(names[is_shared], self.borne)
         return np.unique(bearers)
 
 

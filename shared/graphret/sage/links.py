@@ -39,7 +39,7 @@ from graphret.sage.names import reference_names
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
 from graphret.sage.words_said import WordsSaid
-from graphret.splice import Merge, Splice
+from graphret.splice import Merge, Splice, gathered
 from graphret.storage import Bundle, Parts
 
 # An alias by which more than this share of all sources say a node, and more than this
@@ -216,11 +216,11 @@ class Mentions:
         places = change.places.astype(np.int32)
         before = replace(
             self.said,
-            owner=places.take(self.said.owner),
-            target=places.take(self.said.target),
+            owner=gathered(places, self.said.owner),
+            target=gathered(places, self.said.target),
         )
         # what names a node that is gone is read again, as the name changed
-        void = np.flatnonzero((before.owner < 0) | again.take(before.owner))
+        void = np.flatnonzero((before.owner < 0) | gathered(again, before.owner))
         made = self._read(change, np.flatnonzero(again), names, executor)
         behind = np.full(len(made), len(before))
         said = before.spliced(Merge(len(before), void, behind), made)
@@ -259,12 +259,12 @@ class Mentions:
         n_names, n_nodes = len(self.spelled), len(facts.file)
         everyday = padded(self.everyday, n_names, 0.0)
         of_names = flags(differing.name, n_names)
-        new = _everyday(said.at(np.flatnonzero(of_names.take(said.name))), n_names)
+        new = _everyday(said.at(np.flatnonzero(gathered(of_names, said.name))), n_names)
         new = np.where(of_names, new, everyday)
         targets = flags(differing.target[differing.target >= 0], n_nodes)
         targets[fresh] = True
-        targets[said.target.compress((new != everyday).take(said.name))] = True
-        at = np.flatnonzero(targets.take(said.target))
+        targets[said.target.compress(gathered(new != everyday, said.name))] = True
+        at = np.flatnonzero(gathered(targets, said.target))
         standing = said.standing.copy()
         standing[at] = _standing(said.at(at), new, facts)
         counts = standing != DROPPED
@@ -274,7 +274,7 @@ class Mentions:
         n_links = np.bincount(said.name.compress(links), minlength=n_names)
         believed = beliefs(n_links, new)
         is_other = believed != padded(self.believed, n_names, 0.0)
-        targets[said.target.compress(links & is_other.take(said.name))] = True
+        targets[said.target.compress(links & gathered(is_other, said.name))] = True
         of_kind = self._weight_of_kind()
         strongest = float(of_kind.take(said.kind.compress(links)).max(initial=0))
         targets |= strongest != self.strongest
@@ -285,7 +285,7 @@ class Mentions:
             believed=believed,
             strongest=strongest,
         )
-        chosen = np.flatnonzero(links & targets.take(said.target))
+        chosen = np.flatnonzero(links & gathered(targets, said.target))
         edges = after._edges(said.at(chosen), n_nodes)
         return after, Relinked((MENTIONS,), targets, edges, ("target",))
 
@@ -442,7 +442,7 @@ _can_be_everyday = lru_cache(1 << 16)(can_be_everyday)
 
 def _of_kinds(said: Said, *kinds: str) -> NDArray[np.bool_]:
     are_kinds: NDArray[np.bool_] = np.isin(_KINDS, kinds)
-    return are_kinds.take(said.kind)
+    return gathered(are_kinds, said.kind)
 
 
 def _everyday(said: Said, n_names: int) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from graphret.executors import LOCAL, Executor
 from graphret.sage.codes import flags
 from graphret.search.nearest import Pairs, Products, nearest_rows
 from graphret.search.vectors import Floats
-from graphret.splice import Merge, ranges, spans
+from graphret.splice import Merge, gathered, ranges, spans
 
 #: The columns of `Neighbors`.
 COLUMNS = ("own", "other", "similarity")
@@ -115,8 +115,8 @@ class Neighbors:
         at = np.searchsorted(self.own, following.astype(self.own.dtype))
         merge = Merge(len(self.own), self.rows_of(gone), at)
         return Neighbors(
-            merge.of(change.moved.take(self.own), found.own),
-            merge.of(change.moved.take(self.other), found.other),
+            merge.of(gathered(change.moved, self.own), found.own),
+            merge.of(gathered(change.moved, self.other), found.other),
             merge.of(self.similarity, found.similarity),
         )
 
@@ -158,7 +158,7 @@ def changed(
     """
     n = len(change.after)
     fresh, is_sought = flags(change.fresh, n), flags(again, n)
-    own, other = (change.moved.take(side) for side in (old.own, old.other))
+    own, other = (gathered(change.moved, side) for side in (old.own, old.other))
     stay = np.flatnonzero((own >= 0) & (other >= 0))
     stay = stay[~is_sought[own[stay]]]
     known = Neighbors(own[stay], other[stay], old.similarity[stay])

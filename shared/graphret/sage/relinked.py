@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from graphret.change import Change
 from graphret.edges import EdgeTable, joined
+from graphret.splice import gathered
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +36,9 @@ class Relinked:
 
     def void(self, edges: EdgeTable) -> NDArray[np.int64]:
         """Return the edges of a table that these take the place of, by position."""
-        at_node = self.nodes.take(getattr(edges, self.ends[0]))
+        at_node = gathered(self.nodes, getattr(edges, self.ends[0]))
         for end in self.ends[1:]:
-            at_node |= self.nodes.take(getattr(edges, end))
+            at_node |= gathered(self.nodes, getattr(edges, end))
         at = np.flatnonzero(at_node)
         of_relation = edges.relation_mask(self.relations)
         if of_relation is None or not len(edges):

@@ -28,6 +28,7 @@ from graphret.sage.facts import NodeFacts
 from graphret.sage.names import parts_of, reference_names, title_of
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import LinkSettings, SimilaritySettings
+from graphret.splice import gathered
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.storage import Bundle, Parts
 from graphret.text import normalize_name
@@ -253,7 +254,7 @@ class SharedNames:
     def _sharers(self, facts: NodeFacts, entities: Entities) -> Sharers:
         """Return which names can join texts."""
         n, is_text = len(entities.names), ~facts.is_table
-        said = entities.borne.codes.compress(is_text.take(entities.borne.owners))
+        said = entities.borne.codes.compress(gathered(is_text, entities.borne.owners))
         n_said = np.bincount(said, minlength=n)
         n_texts = int(is_text.sum())
         few = min(self.settings.max_sharers, max(2, int(_SHARED_BY * n_texts)))
@@ -269,7 +270,7 @@ class SharedNames:
         named = np.zeros(len(self.lower), np.int64)
         np.maximum.at(named, self.first_word.compress(joins), n_said.compress(joins))
         everyday = self.lower / np.maximum(self.lower + named, 1)
-        of_name = np.where(joins, everyday.take(self.first_word), 0.0)
+        of_name = np.where(joins, gathered(everyday, self.first_word), 0.0)
         own = np.where(self.several, 0.0, of_name)
         is_word = of_name >= _MOSTLY
         return Sharers(joins, is_rare, leads, n_said, is_word, own, (few, many))
@@ -282,7 +283,7 @@ class SharedNames:
         Of each source only the first text is returned. They are ordered by name, then
         position.
         """
-        at = np.flatnonzero(chosen.take(self.titled.codes))
+        at = np.flatnonzero(gathered(chosen, self.titled.codes))
         name, owner = self.titled.codes[at], self.titled.owners[at]
         order = np.lexsort((owner, facts.source[owner], name))
         keys = name[order], facts.source[owner[order]]
@@ -330,7 +331,7 @@ class SharedNames:
         name, head = self._heads(chosen & sharers.leads, facts)
         heads, headed = row_starts(name, n), head.tolist()
         owners = entities.borne.owners
-        at = np.flatnonzero(chosen.take(entities.borne.codes))
+        at = np.flatnonzero(gathered(chosen, entities.borne.codes))
         at = at.compress(~facts.is_table.take(owners.take(at)))
         at = at[np.argsort(entities.borne.codes[at], kind="stable")]
         sayers = row_starts(entities.borne.codes[at], n)

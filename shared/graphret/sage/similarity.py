@@ -28,6 +28,7 @@ from graphret.sage.settings import SimilaritySettings
 from graphret.sage.signals import DOCUMENT, ROLES, SIGNALS, TABLE, Signal, roles_of
 from graphret.search.dense import DenseIndex
 from graphret.search.nearest import pair_similarities
+from graphret.splice import gathered
 from graphret.storage import Bundle, Parts
 from graphret.text import normalize_name
 
@@ -308,7 +309,7 @@ class SimilarityIndex:
 
         A pair is asked for if one of its nodes is.
         """
-        proposed = np.flatnonzero(flags(asked, len(self.nodes)).take(near.other))
+        proposed = np.flatnonzero(gathered(flags(asked, len(self.nodes)), near.other))
         at = np.union1d(near.rows_of(asked), proposed)
         return pair_numbers(near.own[at], near.other[at], len(self.nodes)), at
 

@@ -32,15 +32,13 @@ class WordsSaid:
 
     vocabulary: Codes = field(default_factory=lambda: Codes([_BREAK]))
     said: CodeLists = field(default_factory=lambda: CodeLists.of([]))
-    postings: Postings = field(
-        default_factory=lambda: Postings.of(CodeLists.of([]).lists)
-    )
+    postings: Postings = field(default_factory=lambda: Postings.of(CodeLists.of([])))
 
     def changed(self, change: Change) -> WordsSaid:
         """Return the words after a change, reading the fresh nodes."""
         lists = (self.vocabulary.of_each(_words(node)) for node in change.nodes)
         said = self.said.changed(change, CodeLists.of(lists))
-        postings = self.postings.changed(change.splice) or Postings.of(said.lists)
+        postings = self.postings.changed(change.splice) or Postings.of(said)
         return WordsSaid(self.vocabulary.packed(), said, postings)
 
     def parts(self) -> Parts:
@@ -54,7 +52,7 @@ class WordsSaid:
         """Open saved words."""
         vocabulary = Codes.from_bundle(bundle.sub("vocabulary"))
         said = CodeLists.from_bundle(bundle)
-        return cls(vocabulary, said, Postings.of(said.lists))
+        return cls(vocabulary, said, Postings.of(said))
 
     def saying(self, phrases: Iterable[Sequence[str]]) -> NDArray[np.int64]:
         """Return the nodes, ascending, that say one of the phrases, word by word."""
@@ -71,8 +69,8 @@ class WordsSaid:
         self, codes: NDArray[np.int64], nodes: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Return those of some nodes that say some words one behind the other."""
-        words, starts = self.said.at(nodes), self.said.starts
-        owners = np.repeat(nodes, starts[nodes + 1] - starts[nodes])
+        words, starts = self.said.take(nodes).pack()
+        owners = np.repeat(nodes, np.diff(starts))
         at = np.arange(max(len(words) - len(codes) + 1, 0))
         for offset, word in enumerate(codes.tolist()):  # a break stands between nodes
             at = at[words[at + offset] == word]
@@ -109,7 +107,7 @@ class WordsSaid:
 
     def _with(self, codes: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return every node that says some words, as often as it does, and which."""
-        return self.postings.occurrences(codes, self.said.lists)
+        return self.postings.occurrences(codes, self.said)
 
 
 def _words(node: Node) -> Iterator[str]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from graphret.lists import Lists
 from graphret.splice import Splice, ranges
-
-#: Lists of codes: where each begins, ``(n + 1,)``, and the codes of all, in turn.
-Lists: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 # Where more than one list in so many came since the index was made, it is made anew.
 _FEW = 8
@@ -42,10 +40,10 @@ class Postings:
     later: NDArray[np.int64]
 
     @classmethod
-    def of(cls, lists: Lists) -> Postings:
+    def of(cls, lists: Lists[np.int32]) -> Postings:
         """Index lists."""
-        starts, codes = lists
-        n_lists, width = len(starts) - 1, int(codes.max(initial=-1)) + 1
+        codes, starts = lists.pack()
+        n_lists, width = len(lists), int(codes.max(initial=-1)) + 1
         ones = np.ones(len(codes), np.int8)
         by_list = sp.csr_array((ones, codes, starts), shape=(n_lists, width))
         by_code = by_list.tocsc()
@@ -75,7 +73,7 @@ class Postings:
         return int(self.starts[code + 1] - self.starts[code])
 
     def occurrences(
-        self, codes: NDArray[np.int64], lists: Lists
+        self, codes: NDArray[np.int64], lists: Lists[np.int32]
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return every occurrence of some distinct codes in the lists as they are now.
 
@@ -97,12 +95,11 @@ class Postings:
         return owners[order], which[order]
 
     def _in_later(
-        self, codes: NDArray[np.int64], lists: Lists
+        self, codes: NDArray[np.int64], lists: Lists[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the occurrences of some codes in the lists that came since."""
-        starts, held = lists
-        owners = np.repeat(self.later, starts[self.later + 1] - starts[self.later])
-        said = held[ranges(starts, self.later)]
+        said, starts = lists.take(self.later).pack()
+        owners = np.repeat(self.later, np.diff(starts))
         order = np.argsort(codes)
         at = np.minimum(np.searchsorted(codes, said, sorter=order), len(codes) - 1)
         which = order[at]

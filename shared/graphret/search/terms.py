@@ -14,11 +14,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphret.change import Change
-from graphret.columns import Strings, ends_of
+from graphret.columns import Strings
 from graphret.edges import NO_ROW, row_starts
+from graphret.lists import Lists, ends_of
 from graphret.search.analysis import Analyzer
 from graphret.search.fields import FieldText
-from graphret.search.postings import Lists, Postings
+from graphret.search.postings import Postings
 from graphret.splice import Splice, ranges
 from graphret.storage import Bundle, Parts
 
@@ -26,7 +27,7 @@ from graphret.storage import Bundle, Parts
 ROWS = "[]"
 
 #: The terms of each node or row, as positions in the vocabulary.
-Terms: TypeAlias = Lists
+Terms: TypeAlias = Lists[np.int32]
 
 
 class FieldTerms:
@@ -96,7 +97,7 @@ class FieldTerms:
         for name, (owners, lengths, terms) in found.items():
             height = row_indptr[-1] if name.endswith(ROWS) else len(row_indptr) - 1
             indptr = row_starts(np.repeat(owners, lengths), height)
-            fields_of[name] = indptr, np.asarray(terms, dtype=np.int32)
+            fields_of[name] = Terms.packed(np.asarray(terms, np.int32), indptr)
         return cls(positions, fields_of, np.asarray(row_indptr, dtype=np.int64))
 
     def counts(
@@ -125,9 +126,10 @@ class FieldTerms:
 
     def _counts(self, field: str, only: NDArray[np.int64] | None) -> sp.csc_matrix:
         """Return a one for each time that a field says each term."""
-        indptr, terms = said = self.fields[field]
-        n_texts = len(indptr) - 1
+        said = self.fields[field]
+        n_texts = len(said)
         if only is None:
+            terms, indptr = said.pack()
             ones, width = np.ones(len(terms), np.float32), len(self.vocabulary)
             by_text = sp.csr_matrix((ones, terms, indptr), shape=(n_texts, width))
             return by_text.tocsc()
@@ -137,23 +139,22 @@ class FieldTerms:
         ones, starts = np.ones(len(owners), np.float32), row_starts(which, len(only))
         return sp.csc_matrix((ones, owners, starts), shape=(n_texts, len(only)))
 
-    @property
+    @cached_property
     def n_said(self) -> int:
         """How many terms all fields say."""
-        return sum(len(terms) for _, terms in self.fields.values())
+        return sum(int(said.lengths.sum()) for said in self.fields.values())
 
     def lengths(self, field: str, *, of_rows: bool = False) -> NDArray[np.float64]:
         """Return how many terms a field of each node has, or of each row.
 
         Rows are taken as in `counts`.
         """
-        indptr, _ = self.fields[field]
-        if field.endswith(ROWS) == of_rows:
-            lengths = np.diff(indptr)
-        elif of_rows:
-            lengths = np.repeat(np.diff(indptr), np.diff(self.row_indptr))
-        else:
-            lengths = np.diff(indptr[self.row_indptr])
+        lengths = self.fields[field].lengths
+        if field.endswith(ROWS) != of_rows:
+            if of_rows:
+                lengths = np.repeat(lengths, np.diff(self.row_indptr))
+            else:
+                lengths = np.diff(ends_of(lengths)[self.row_indptr])
         return lengths.astype(np.float64)
 
     def followed(
@@ -185,14 +186,14 @@ class FieldTerms:
         of_row = np.concatenate(
             [np.repeat(np.flatnonzero(whole), n_rows[whole]), np.flatnonzero(~whole)]
         )
-        for name, (indptr, terms) in self.fields.items():
+        for name, terms in self.fields.items():
             at, place = (
                 (rows_read, of_row)
                 if name.endswith(ROWS)
                 else (nodes, np.arange(len(nodes)))
             )
-            said = terms[ranges(indptr, at)]
-            text = np.repeat(np.arange(len(at)), indptr[at + 1] - indptr[at])
+            said, starts = terms.take(at).pack()
+            text = np.repeat(np.arange(len(at)), np.diff(starts))
             near = np.flatnonzero(
                 asked[said[:-1]] & asked[said[1:]] & (text[:-1] == text[1:])
             )
@@ -206,10 +207,11 @@ class FieldTerms:
 
     def take(self, positions: NDArray[np.int64]) -> FieldTerms:
         """Return the terms of the nodes at `positions`."""
-        rows, taken = ranges(self.row_indptr, positions), {}
-        for name, (indptr, terms) in self.fields.items():
-            at = rows if name.endswith(ROWS) else positions
-            taken[name] = ends_of(np.diff(indptr)[at]), terms[ranges(indptr, at)]
+        rows = ranges(self.row_indptr, positions)
+        taken = {
+            name: said.take(rows if name.endswith(ROWS) else positions)
+            for name, said in self.fields.items()
+        }
         return FieldTerms(
             self.vocabulary, taken, ends_of(np.diff(self.row_indptr)[positions])
         )
@@ -220,10 +222,9 @@ class FieldTerms:
         """Return the terms after a change, given the fields of its fresh nodes."""
         added = FieldTerms.of(fresh, analyzer, self.positions)
         rows, nodes = np.arange(self.n_rows + added.n_rows), change.splice
-        row_indptr, order = nodes.of_lists(
-            (self.row_indptr, rows[: self.n_rows]),
-            (added.row_indptr, rows[self.n_rows :]),
-        )
+        rows_before = Lists.packed(rows[: self.n_rows], self.row_indptr)
+        rows_added = Lists.packed(rows[self.n_rows :], added.row_indptr)
+        order, row_indptr = nodes.of_lists(rows_before, rows_added).pack()
         of_rows = Splice((self.n_rows, added.n_rows), order)
         fields = {}
         for name in {*self.fields, *added.fields}:
@@ -238,9 +239,8 @@ class FieldTerms:
 
     def _field(self, name: str) -> Terms:
         height = self.n_rows if name.endswith(ROWS) else self.n_nodes
-        return self.fields.get(
-            name, (np.zeros(height + 1, dtype=np.int64), np.empty(0, dtype=np.int32))
-        )
+        nothing = np.empty(0, np.int32), np.zeros(height + 1, np.int64)
+        return self.fields.get(name) or Terms.packed(*nothing)
 
     def parts(self) -> Parts:
         """The terms as they are saved."""
@@ -249,7 +249,8 @@ class FieldTerms:
             meta={"n_terms": len(self.vocabulary), "fields": list(self.fields)},
         )
         parts.add_texts("terms", Strings.of(self.vocabulary).array)
-        for name, (indptr, said) in self.fields.items():
+        for name, terms in self.fields.items():
+            said, indptr = terms.pack()
             parts.arrays |= {
                 f"fields/{name}/indptr": indptr,
                 f"fields/{name}/terms": said,
@@ -260,9 +261,9 @@ class FieldTerms:
     def from_bundle(cls, bundle: Bundle) -> FieldTerms:
         """Open saved terms; those of the fields stay on disk until they are read."""
         fields = {
-            name: (
-                bundle.arrays[f"fields/{name}/indptr"],
+            name: Terms.packed(
                 bundle.arrays[f"fields/{name}/terms"],
+                bundle.arrays[f"fields/{name}/indptr"],
             )
             for name in bundle.meta["fields"]
         }
