@@ -23,7 +23,7 @@ from graphret.sage.names import MAX_NAME_WORDS
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import LinkSettings
 from graphret.search.analysis import Analyzer
-from graphret.splice import ranges
+from graphret.splice import gathered, ranges
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.storage import Bundle, Parts
 from graphret.text import words as words_of
@@ -71,17 +71,12 @@ class _Column(NamedTuple):
         return cls(table, int(place), header)
 
 
-#: A cell that is not empty: the node that holds it, its row and column there, and the
-#: numbers of its column, of its value, 0 where it identifies nothing, and of its text.
-CELL = np.dtype(
-    [
-        ("node", np.int32),
-        ("row", np.int32),
-        ("column", np.int32),
-        ("value", np.int32),
-        ("text", np.int32),
-    ]
-)
+_NUMBERS = ("row", "column", "value", "text")
+#: A cell that is not empty: its row in its node, and the numbers of its column, of its
+#: value, 0 where it identifies nothing, and of its text.
+CELL = np.dtype([(name, np.int32) for name in _NUMBERS])
+#: A cell with the node that holds it, as it is read and saved.
+_CELL_OF_NODE = np.dtype([("node", np.int32), *CELL.descr])
 
 
 def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTable:
@@ -100,12 +95,25 @@ def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
 
 @dataclass(frozen=True, eq=False)
 class TableCells:
-    """The cells of all tables that are not empty, in the order of their nodes."""
+    """The cells of all tables that are not empty, in the order of their nodes.
+
+    Parameters
+    ----------
+    columns, values, texts
+        What the cells have numbers for.
+    tables, table_of
+        Numbers for tables, and that of each column's table, by the column's number.
+    cells, nodes
+        The cells, and the node that holds each, ``(c,)`` both.
+    """
 
     columns: Codes = field(default_factory=Codes)
     values: Codes = field(default_factory=lambda: Codes([""]))
     texts: Codes = field(default_factory=Codes)
+    tables: Codes = field(default_factory=Codes)
+    table_of: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     cells: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, CELL))
+    nodes: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def changed(
         self, change: Change, settings: LinkSettings
@@ -115,30 +123,37 @@ class TableCells:
         Only the fresh nodes are read. All links are made anew where the change touches
         a cell, as what is a key depends on all cells.
         """
-        nodes = change.moved[self.cells["node"]]
+        nodes = gathered(change.moved, self.nodes)
         fresh = zip(change.fresh.tolist(), change.nodes, strict=True)
         made = np.fromiter(
-            ((at, *cell) for at, node in fresh for cell in self._cells(node)), CELL
+            ((at, *cell) for at, node in fresh for cell in self._cells(node)),
+            _CELL_OF_NODE,
         )
-        cells, n_nodes = self.cells.copy(), len(change.after)
-        cells["node"] = nodes
-        after, edges = replace(self, cells=cells), EdgeTable.empty(n_nodes)
+        after, n_nodes = replace(self, nodes=nodes), len(change.after)
+        edges = EdgeTable.empty(n_nodes)
         touched = bool(len(made) or (nodes < 0).any())
         if touched:
-            cells = np.concatenate([cells[nodes >= 0], made])
-            order = np.argsort(cells["node"], kind="stable")
-            after = TableCells(
-                self.columns.packed(),
-                self.values.packed(),
-                self.texts.packed(),
-                cells[order],
+            cells = np.concatenate([self.cells, _cells(made, CELL)])
+            nodes = np.concatenate([nodes, made["node"]])
+            order = np.argsort(nodes, kind="stable")
+            order = order[nodes[order] >= 0]
+            after = replace(
+                self,
+                columns=self.columns.packed(),
+                values=self.values.packed(),
+                texts=self.texts.packed(),
+                table_of=self._table_of_each(),
+                cells=cells[order],
+                nodes=nodes[order],
             )
             edges = after._edges(n_nodes, settings)
         return after, Relinked((JOINS,), np.full(n_nodes, touched), edges)
 
     def parts(self) -> Parts:
         """The cells as they are saved."""
-        parts = Parts({"cells": self.cells})
+        saved = _cells(self.cells, _CELL_OF_NODE)
+        saved["node"] = self.nodes
+        parts = Parts({"cells": saved})
         for name in ("columns", "values", "texts"):
             parts.add(name, getattr(self, name).parts())
         return parts
@@ -150,7 +165,16 @@ class TableCells:
             Codes.from_bundle(bundle.sub(name))
             for name in ("columns", "values", "texts")
         )
-        return cls(columns, values, texts, bundle.arrays["cells"])
+        saved = bundle.arrays["cells"]
+        nodes = np.ascontiguousarray(saved["node"])
+        known = cls(columns, values, texts, cells=_cells(saved, CELL), nodes=nodes)
+        return replace(known, table_of=known._table_of_each())
+
+    def _table_of_each(self) -> NDArray[np.int32]:
+        """Return the number of each column's table, after new columns came."""
+        new = self.columns.at(np.arange(len(self.table_of), len(self.columns)))
+        tables = self.tables.of_each(_Column.of(text).table for text in new)
+        return np.append(self.table_of, np.asarray(tables, np.int32))
 
     def _cells(self, node: Node) -> Iterator[tuple[int, int, int, int]]:
         """Yield the cells of a node, in the order of `CELL`."""
@@ -173,7 +197,39 @@ class TableCells:
         pairs = _pairs_between_tables(pairs, cells, is_key)
         pairs = _pairs_of_joinable_columns(pairs, cells)
         pairs = _rarest_pairs_of_each_row(pairs, cells)
-        return _edges(pairs, cells, n_nodes, settings.join_weight)
+        source, source_row = cells.rows[cells.row[pairs.left]].T
+        target, target_row = cells.rows[cells.row[pairs.right]].T
+        return EdgeTable.build(
+            n_nodes,
+            source,
+            target,
+            relation=np.zeros(len(source), np.int16),
+            relations=[JOINS],
+            weight=np.full(len(source), settings.join_weight),
+            source_row=source_row,
+            target_row=target_row,
+            properties=Records(TextArray.of(self._about(pairs, cells))),
+        )
+
+    def _about(self, pairs: _Pairs, cells: _Cells) -> Iterator[str]:
+        """Yield what the edge of each pair tells: the value, and both headers."""
+        spellings = self.texts.at(cells.texts[cells.value[pairs.left]])
+        left_columns, right_columns = (
+            map(_Column.of, self.columns.at(cells.columns[cells.column[side]]))
+            for side in (pairs.left, pairs.right)
+        )
+        for spelling, left, right in zip(
+            spellings, left_columns, right_columns, strict=True
+        ):
+            yield to_json({"name": spelling, "columns": [[left.header, right.header]]})
+
+
+def _cells(cells: NDArray[np.void], kind: np.dtype[np.void]) -> NDArray[np.void]:
+    """Return the numbers of cells as of another kind."""
+    out = np.empty(len(cells), kind)
+    for name in _NUMBERS:
+        out[name] = cells[name]
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,16 +237,18 @@ class _Cells:
     """The cells that identify something, with values, columns and rows as numbers.
 
     `value`, `column` and `row` are those of each cell, ``(c,)``. By these numbers
-    `spellings` are the values as they are first written, `columns` what they stand for,
-    `rows` the node and the row in it; `filled` says how many cells of each column are
+    `texts` and `columns` are what they have numbers for in `TableCells`: the value as
+    it is first written, and the column; `tables` are the tables of the columns, and
+    `rows` the node and the row in it. `filled` says how many cells of each column are
     not empty, and `distinct` how many different values it has.
     """
 
     value: NDArray[np.int64]
     column: NDArray[np.int64]
     row: NDArray[np.int64]
-    spellings: list[str]
-    columns: list[_Column]
+    texts: NDArray[np.int32]
+    columns: NDArray[np.int32]
+    tables: NDArray[np.int32]
     rows: NDArray[np.int64]
     filled: NDArray[np.int64]
     distinct: NDArray[np.int64]
@@ -200,7 +258,7 @@ class _Cells:
         """Number the values, columns and rows of cells without gaps."""
         cells = known.cells
         columns, column = np.unique(cells["column"], return_inverse=True)
-        new_row = np.diff(cells["node"], prepend=-1) != 0
+        new_row = np.diff(known.nodes, prepend=-1) != 0
         new_row |= np.diff(cells["row"], prepend=-1) != 0
         row = np.cumsum(new_row) - 1
         values, first, value = np.unique(
@@ -212,9 +270,10 @@ class _Cells:
             value=value,
             column=of_value,
             row=row[tells],
-            spellings=known.texts.at(cells["text"][first]),
-            columns=[*map(_Column.of, known.columns.at(columns))],
-            rows=np.stack([cells["node"], cells["row"]], axis=1)[new_row].astype(int),
+            texts=cells["text"][first],
+            columns=columns,
+            tables=known.table_of[columns],
+            rows=np.stack([known.nodes, cells["row"]], axis=1)[new_row].astype(int),
             filled=np.bincount(column, minlength=len(columns)),
             distinct=_count_distinct(of_value, value, len(columns), len(values)),
         )
@@ -237,7 +296,7 @@ class _Pairs(NamedTuple):
 
 def _pairs_of_equal_value(cells: _Cells, is_key: NDArray[np.bool_]) -> _Pairs:
     """Return each cell with every cell of a key column that has the same value."""
-    n_values = len(cells.spellings)
+    n_values = len(cells.texts)
     in_keys = np.flatnonzero(is_key[cells.column])
     in_keys = in_keys[np.argsort(cells.value[in_keys], kind="stable")]
     key_values = cells.value[in_keys]
@@ -254,9 +313,8 @@ def _pairs_between_tables(
     pairs: _Pairs, cells: _Cells, is_key: NDArray[np.bool_]
 ) -> _Pairs:
     """Return the pairs of different tables; of those of two keys one direction."""
-    tables = np.unique([column.table for column in cells.columns], return_inverse=True)
     left, right = cells.column[pairs.left], cells.column[pairs.right]
-    differ = tables[1][left] != tables[1][right]
+    differ = cells.tables[left] != cells.tables[right]
     # two keys find each other twice
     forward = ~is_key[left] | (cells.row[pairs.left] < cells.row[pairs.right])
     return pairs.at(differ & forward)
@@ -264,7 +322,7 @@ def _pairs_between_tables(
 
 def _pairs_of_joinable_columns(pairs: _Pairs, cells: _Cells) -> _Pairs:
     """Return the pairs whose two columns share enough values."""
-    n_columns, n_values = len(cells.columns), len(cells.spellings)
+    n_columns, n_values = len(cells.columns), len(cells.texts)
     joins, join_of_pair = np.unique(
         cells.column[pairs.left] * n_columns + cells.column[pairs.right],
         return_inverse=True,
@@ -280,7 +338,7 @@ def _pairs_of_joinable_columns(pairs: _Pairs, cells: _Cells) -> _Pairs:
 
 def _rarest_pairs_of_each_row(pairs: _Pairs, cells: _Cells) -> _Pairs:
     """Return of each row on the left those of its pairs whose values are rarest."""
-    n_cells = np.bincount(cells.value, minlength=len(cells.spellings))
+    n_cells = np.bincount(cells.value, minlength=len(cells.texts))
     left, right = cells.row[pairs.left], cells.row[pairs.right]
     order = np.lexsort((right, n_cells[cells.value[pairs.left]], left))
     starts = left[order]
@@ -294,37 +352,6 @@ def _count_distinct(
     """Return how many different values each group has."""
     different = np.unique(group * n_values + value)
     return np.bincount(different // n_values, minlength=n_groups)
-
-
-def _edges(pairs: _Pairs, cells: _Cells, n_nodes: int, weight: float) -> EdgeTable:
-    """Return an edge for each pair, from the row on the left to that on the right."""
-    source, source_row = cells.rows[cells.row[pairs.left]].T
-    target, target_row = cells.rows[cells.row[pairs.right]].T
-    properties = [
-        to_json(
-            {
-                "name": cells.spellings[value],
-                "columns": [[cells.columns[left].header, cells.columns[right].header]],
-            }
-        )
-        for value, left, right in zip(
-            cells.value[pairs.left].tolist(),
-            cells.column[pairs.left].tolist(),
-            cells.column[pairs.right].tolist(),
-            strict=True,
-        )
-    ]
-    return EdgeTable.build(
-        n_nodes,
-        source,
-        target,
-        relation=np.zeros(len(source), np.int16),
-        relations=[JOINS],
-        weight=np.full(len(source), weight),
-        source_row=source_row,
-        target_row=target_row,
-        properties=Records(TextArray.of(properties)),
-    )
 
 
 def _key(cell: str, subject: str) -> str:
