@@ -172,6 +172,11 @@ class EntityIncidence:
     names: Sequence[str]
     counts: NDArray[np.int64]
 
+    @property
+    def bearers(self) -> NDArray[np.int64]:
+        """The nodes that bear one of the names, ascending."""
+        return np.flatnonzero(np.diff(self.incidence.indptr))
+
     def shared_names(
         self, i: NDArray[np.int64], j: NDArray[np.int64]
     ) -> Iterator[list[str]]:

@@ -275,8 +275,8 @@ class Mentions:
         believed = beliefs(n_links, new)
         is_other = believed != padded(self.believed, n_names, 0.0)
         targets[said.target.compress(links & gathered(is_other, said.name))] = True
-        of_kind = self._weight_of_kind()
-        strongest = float(of_kind.take(said.kind.compress(links)).max(initial=0))
+        n_of_kind = np.bincount(said.kind.compress(links), minlength=len(_KINDS))
+        strongest = float(self._weight_of_kind().max(initial=0, where=n_of_kind > 0))
         targets |= strongest != self.strongest
         after = replace(
             self,

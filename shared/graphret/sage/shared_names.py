@@ -85,8 +85,6 @@ class Sharers:
         their title.
     is_rare, leads
         Whether it joins all that say it, and these to titles.
-    n_said
-        How many texts say it.
     is_word
         Whether its first word is an everyday one.
     everyday
@@ -98,7 +96,6 @@ class Sharers:
     joins: NDArray[np.bool_]
     is_rare: NDArray[np.bool_]
     leads: NDArray[np.bool_]
-    n_said: NDArray[np.int64]
     is_word: NDArray[np.bool_]
     everyday: NDArray[np.float64]
     limits: tuple[int, int]
@@ -113,6 +110,8 @@ class SharedNames:
     titled, called
         For each node the names that are part of its title, where it is a text, and
         those that it bears, as numbers of `Entities.names`.
+    n_said, n_called
+        How many texts say each name, and how many nodes it is a name of.
     words, lower
         The words that stand in lower case in texts, and in how many.
     tells, first_word, several
@@ -128,6 +127,8 @@ class SharedNames:
     cap: int = SimilaritySettings.entity_cap
     titled: CodeLists = field(default_factory=lambda: CodeLists.of([]))
     called: CodeLists = field(default_factory=lambda: CodeLists.of([]))
+    n_said: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    n_called: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     words: Codes = field(default_factory=lambda: Codes([""]))
     lower: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     tells: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
@@ -152,7 +153,12 @@ class SharedNames:
         if not self.settings.shared_weight:
             nowhere = np.zeros(n_nodes, np.bool_)
             return self, Relinked((SHARES_NAME,), nowhere, EdgeTable.empty(n_nodes))
-        read = self._read(change, entities)
+        read = self._read(change, entities)  # which numbers the names in titles too
+        n_names = len(entities.names)
+        n_said = padded(self.n_said, n_names, 0)
+        n_said += _n_said(entities, facts, change.fresh, n_names)
+        n_said -= _n_said(old_entities, old_facts, change.left, n_names)
+        read = replace(read, n_said=n_said)
         after = replace(read, sharers=read._sharers(facts, entities))
         chosen = after._touched(self, change, entities, old_entities)
         kept = self.pairs.copy()
@@ -205,6 +211,10 @@ class SharedNames:
             [*{*codes(map(normalize_name, reference_names(node)))}]
             for node in change.nodes
         )
+        n_names = len(entities.names)
+        n_called = padded(self.n_called, n_names, 0)
+        n_called += np.bincount(called.codes, minlength=n_names)
+        n_called -= np.bincount(self.called.at(change.left), minlength=n_names)
         came = self._count_lower(change.after, change.fresh)
         went = self._count_lower(change.before, change.left)
         tells, first_word, several = self._telling(entities)
@@ -215,6 +225,7 @@ class SharedNames:
             self,
             titled=self.titled.changed(change, titled),
             called=self.called.changed(change, called),
+            n_called=n_called,
             lower=lower + came - went,
             tells=tells,
             first_word=first_word,
@@ -253,14 +264,12 @@ class SharedNames:
 
     def _sharers(self, facts: NodeFacts, entities: Entities) -> Sharers:
         """Return which names can join texts."""
-        n, is_text = len(entities.names), ~facts.is_table
-        said = entities.borne.codes.compress(gathered(is_text, entities.borne.owners))
-        n_said = np.bincount(said, minlength=n)
-        n_texts = int(is_text.sum())
+        n, n_said = len(entities.names), self.n_said
+        n_texts = int(np.count_nonzero(~facts.is_table))
         few = min(self.settings.max_sharers, max(2, int(_SHARED_BY * n_texts)))
         titled = max(_TITLED_LEAST, int(_TITLED_BY * n_texts))
         many = min(self.settings.max_nodes_per_name, titled)
-        can = (self.tells == 1) & ~flags(self.called.codes, n)
+        can = (self.tells == 1) & (self.n_called == 0)
         can &= padded(entities.shared(self.cap), n, False)
         heads, _ = self._heads(can & (n_said <= many), facts)
         n_heads = np.bincount(heads, minlength=n)
@@ -273,7 +282,7 @@ class SharedNames:
         of_name = np.where(joins, gathered(everyday, self.first_word), 0.0)
         own = np.where(self.several, 0.0, of_name)
         is_word = of_name >= _MOSTLY
-        return Sharers(joins, is_rare, leads, n_said, is_word, own, (few, many))
+        return Sharers(joins, is_rare, leads, is_word, own, (few, many))
 
     def _heads(
         self, chosen: NDArray[np.bool_], facts: NodeFacts
@@ -371,10 +380,14 @@ class SharedNames:
         if not self.settings.shared_weight:
             return self
         columns: dict[str, Any] = {name: bundle.arrays[name] for name in _COLUMNS}
+        called = CodeLists.from_bundle(bundle.sub("called"))
+        n_names = len(entities.names)
         read = replace(
             self,
             titled=CodeLists.from_bundle(bundle.sub("titled")),
-            called=CodeLists.from_bundle(bundle.sub("called")),
+            called=called,
+            n_said=_n_said(entities, facts, np.arange(len(facts.file)), n_names),
+            n_called=np.bincount(called.codes, minlength=n_names),
             words=Codes.from_bundle(bundle.sub("words")),
             **columns,
         )
@@ -399,6 +412,14 @@ class SharedNames:
             self.settings.shared_weight * share * self.believed[links["name"]],
             properties=Records(TextArray.of(about).take(name_of_link)),
         )
+
+
+def _n_said(
+    entities: Entities, facts: NodeFacts, nodes: NDArray[np.int64], n_names: int
+) -> NDArray[np.int64]:
+    """Return how many texts among some nodes say each name."""
+    texts = nodes[~facts.is_table[nodes]]
+    return np.bincount(entities.borne.at(texts), minlength=n_names)
 
 
 def _are_rarest(pairs: NDArray[np.void], entities: Entities) -> NDArray[np.bool_]:

@@ -237,7 +237,7 @@ class SimilarityIndex:
         A threshold is missing where nothing was known of any pair. `named` says who
         bears the entities of these nodes.
         """
-        candidates = self._candidates(again)
+        candidates = self._candidates(again, named.bearers)
         known = self._fitted
         thresholds = fit_thresholds(
             candidates, self.settings.percentile, known.thresholds
@@ -272,15 +272,19 @@ class SimilarityIndex:
     @property
     def candidates(self) -> list[CandidatePairs]:
         """The pairs that are considered, with all their signals, by kind."""
-        return self._candidates(np.arange(len(self.nodes)))
+        every = np.arange(len(self.nodes))
+        return self._candidates(every, every)
 
-    def _candidates(self, again: NDArray[np.int64]) -> list[CandidatePairs]:
+    def _candidates(
+        self, again: NDArray[np.int64], bearers: NDArray[np.int64]
+    ) -> list[CandidatePairs]:
         """Return the pairs of some nodes with all that are considered.
 
         For `SHARES_ENTITY` they are those that share entities; for `IS_SIMILAR` these
-        and the nearest neighbours by each signal of the kind.
+        and the nearest neighbours by each signal of the kind. `bearers` bear names of
+        these nodes: no other node shares one with them.
         """
-        pairs, at = self._pairs(self.sharing, again)
+        pairs, at = self._pairs(self.sharing, again, bearers)
         keys, first = np.unique(pairs, return_index=True)
         rarity = self.sharing.similarity[at[first]]
         low, high = np.divmod(keys, max(len(self.nodes), 1))
@@ -303,13 +307,22 @@ class SimilarityIndex:
         return [group for group in found if len(group.low)]
 
     def _pairs(
-        self, near: Neighbors, asked: NDArray[np.int64]
+        self,
+        near: Neighbors,
+        asked: NDArray[np.int64],
+        proposers: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return a number for each pair of neighbours asked for, and where it is.
 
-        A pair is asked for if one of its nodes is.
+        A pair is asked for if one of its nodes is. `proposers`, where they are known,
+        are all nodes of which one that is asked for may be a neighbour.
         """
-        proposed = np.flatnonzero(gathered(flags(asked, len(self.nodes)), near.other))
+        is_asked = flags(asked, len(self.nodes))
+        if proposers is None:
+            proposed = np.flatnonzero(gathered(is_asked, near.other))
+        else:
+            rows = near.rows_of(proposers)
+            proposed = rows[is_asked[near.other[rows]]]
         at = np.union1d(near.rows_of(asked), proposed)
         return pair_numbers(near.own[at], near.other[at], len(self.nodes)), at
 
