@@ -312,6 +312,8 @@ class EdgeTable:
         """
         if not len(self):
             return fresh
+        if not len(fresh) and void is None:
+            return self
         stays = np.ones(len(self), dtype=bool)
         if void is not None:
             stays[void] = False

@@ -275,8 +275,15 @@ class Mentions:
         believed = beliefs(n_links, new)
         is_other = believed != padded(self.believed, n_names, 0.0)
         targets[said.target.compress(links & gathered(is_other, said.name))] = True
-        n_of_kind = np.bincount(said.kind.compress(links), minlength=len(_KINDS))
-        strongest = float(self._weight_of_kind().max(initial=0, where=n_of_kind > 0))
+        of_kind = self.names.settings.kind_weights
+        strongest = max(
+            (
+                of_kind[kind]
+                for kind in of_kind
+                if (links & _of_kinds(said, kind)).any()
+            ),
+            default=0.0,
+        )
         targets |= strongest != self.strongest
         after = replace(
             self,
@@ -441,8 +448,11 @@ _can_be_everyday = lru_cache(1 << 16)(can_be_everyday)
 
 
 def _of_kinds(said: Said, *kinds: str) -> NDArray[np.bool_]:
-    are_kinds: NDArray[np.bool_] = np.isin(_KINDS, kinds)
-    return gathered(are_kinds, said.kind)
+    """Return which mentions are of one of some kinds, ``(s,)``."""
+    are_kinds = np.zeros(len(said), np.bool_)
+    for kind in kinds:
+        are_kinds |= said.kind == _KINDS.index(kind)
+    return are_kinds
 
 
 def _everyday(said: Said, n_names: int) -> NDArray[np.float64]:

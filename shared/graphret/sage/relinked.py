@@ -36,10 +36,12 @@ class Relinked:
 
     def void(self, edges: EdgeTable) -> NDArray[np.int64]:
         """Return the edges of a table that these take the place of, by position."""
-        at_node = gathered(self.nodes, getattr(edges, self.ends[0]))
-        for end in self.ends[1:]:
-            at_node |= gathered(self.nodes, getattr(edges, end))
-        at = np.flatnonzero(at_node)
+        leaving, entering = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        if "source" in self.ends:
+            leaving = edges.leaving(np.flatnonzero(self.nodes))
+        if "target" in self.ends:
+            entering = np.flatnonzero(gathered(self.nodes, edges.target))
+        at = np.union1d(leaving, entering)
         of_relation = edges.relation_mask(self.relations)
         if of_relation is None or not len(edges):
             return at

@@ -336,30 +336,27 @@ class SharedNames:
         sharers = self.sharers
         if sharers is None:
             return
-        n, chosen = len(chosen), chosen & sharers.joins
-        name, head = self._heads(chosen & sharers.leads, facts)
-        heads, headed = row_starts(name, n), head.tolist()
-        owners = entities.borne.owners
-        at = np.flatnonzero(gathered(chosen, entities.borne.codes))
-        at = at.compress(~facts.is_table.take(owners.take(at)))
-        at = at[np.argsort(entities.borne.codes[at], kind="stable")]
-        sayers = row_starts(entities.borne.codes[at], n)
-        said = np.unique(owners[at])
+        names = np.flatnonzero(chosen & sharers.joins)
+        name, head = self._heads(chosen & sharers.joins & sharers.leads, facts)
+        heads = row_starts(np.searchsorted(names, name), len(names))
+        sayer, which = entities.postings.occurrences(names, entities.borne)
+        is_text = ~facts.is_table[sayer]
+        sayer, which = sayer[is_text], which[is_text]
+        sayers = row_starts(which, len(names))
+        said = np.unique(sayer)
         texts = dict(zip(said.tolist(), nodes.texts.take(said), strict=True))
-        names = np.flatnonzero(chosen)
-        spelling = dict(zip(names.tolist(), entities.spelling_of(names), strict=True))
-        for one in names.tolist():
-            key = entities.names[one]
-            spelled = spelling[one]
+        spellings = entities.spelling_of(names)
+        for nth, one in enumerate(names.tolist()):
+            key, spelled = entities.names[one], spellings[nth]
             is_word = bool(sharers.is_word[one])
             if is_word and all(word.isdigit() for word in key.split()[1:]):
                 continue  # “Definition”, “Section 3”
             say = [
                 node
-                for node in owners[at[sayers[one] : sayers[one + 1]]].tolist()
+                for node in sayer[sayers[nth] : sayers[nth + 1]].tolist()
                 if stands_in_sentence(spelled, texts[node], first_is_word=is_word)
             ]
-            pairs = product(say, headed[heads[one] : heads[one + 1]])
+            pairs = product(say, head[heads[nth] : heads[nth + 1]].tolist())
             every = combinations(say, 2) if sharers.is_rare[one] else ()
             for pair in {(min(two), max(two)) for two in chain(every, pairs)}:
                 if _tells(key, facts, *pair):
