@@ -10,7 +10,7 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
-from cli_helpers import built, graphret, refused
+from cli_helpers import built, graphret, refused, write_corpus
 from neo4j_faults import SilentServer
 from typer.testing import CliRunner
 
@@ -283,9 +283,32 @@ def test_a_neo4j(neo4j_address: str, tmp_path: Path) -> None:
     all_commands_on(neo4j_address, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "place", ["graph.lbug", pytest.param("neo4j", marks=pytest.mark.neo4j)]
+)
+def test_a_graph_of_documents_is_built_into_a_database(
+    place: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    where = str(tmp_path / place)
+    if place == "neo4j":
+        where = request.getfixturevalue("neo4j_address")
+    folder, corpus = built(tmp_path), write_corpus(tmp_path)
+    for _ in range(2):  # the same nodes and edges are written over
+        ran = graphret("build", corpus, "--out", where, "--encoder", "none", "--json")
+        assert ran.code == 0, ran.err
+        in_folder, in_database = (
+            graphret("inspect", "--graph", graph, "--json").json
+            for graph in (folder, where)
+        )
+        assert {key: in_database[key] for key in COUNTS} == {
+            key: in_folder[key] for key in COUNTS
+        }
+
+
 def test_a_server_that_is_not_there_is_6(tmp_path: Path) -> None:
     where = "bolt://127.0.0.1:9"
     for arguments in (
+        ["build", write_corpus(tmp_path), "--out", where, "--encoder", "none"],
         ["import", example.KB, "--out", where],
         ["import", where, "--out", tmp_path / "out"],
     ):

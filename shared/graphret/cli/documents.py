@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import quote
 
 import typer
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from graphret.corpus import Corpus
     from graphret.corpus.llm_metadata import LLMMetadata
     from graphret.sage import SageGraph, SageSettings
+    from graphret.sage.graph import Progress
 
 Chunker = Literal["default", "semantic", "sentence", "none"]
 
@@ -72,7 +74,12 @@ def build(
     context: typer.Context,
     sources: options.Sources,
     out: Annotated[
-        str, option("The output folder; an existing graph in it is replaced.")
+        str,
+        option(
+            "The output folder, whose graph is replaced; or a database (.lbug,"
+            " neo4j://), where nodes and edges with the same ids are.",
+            metavar="WHERE",
+        ),
     ],
     encoder: options.EncoderName = "default",
     chunker: Annotated[
@@ -102,9 +109,10 @@ def build(
     """Build a graph of documents, tables and records."""
     from graphret.corpus import read
     from graphret.executors import LOCAL, RayExecutor
+    from graphret.graphs.locations import FOLDER, kind_of, place_of
     from graphret.sage import SageGraph
 
-    folder = folder_of(out)
+    where = out if kind_of(out) == FOLDER else place_of(out)  # without a password
     start = time.perf_counter()
     with progress() as report:
         settings = _settings(preset, rows_per_segment, percentile)
@@ -118,8 +126,8 @@ def build(
         if asking is not None and (estimate or batch_out is not None):
             _described_ahead(context, corpus, asking, settings)
             return
-        _require_writable(folder)  # fail before the work, not after it
-        blocks = folder.with_name(f".{folder.name}.blocks")
+        _require_writable(out)  # fail before the work, not after it
+        blocks = _blocks_of(out)
         graph = SageGraph.build(
             corpus,
             encoder=options.encoder_of(encoder),
@@ -129,7 +137,7 @@ def build(
             progress=report,
             executor=RayExecutor(ray, blocks=blocks) if ray else LOCAL,
         )
-        graph.save(folder)
+        _write(graph, out, report)
         if ray:
             shutil.rmtree(blocks, ignore_errors=True)
     seconds = time.perf_counter() - start
@@ -143,21 +151,46 @@ def build(
     }
     _finish(
         graph,
-        str(folder),
+        where,
         about,
-        f"written to {folder} in {seconds:.1f} s",
+        f"written to {where} in {seconds:.1f} s",
         json,
         extractor,
     )
 
 
-def _require_writable(folder: Path) -> None:
-    """Raise where a graph is in a folder and cannot be replaced now."""
+def _require_writable(out: str) -> None:
+    """Raise where a graph cannot be written now: another writes, a server is away."""
     from graphret import storage
+    from graphret.graphs.locations import FOLDER, kind_of, opened
 
-    if folder.exists():
-        with storage.writing(folder):
+    if kind_of(out) != FOLDER:
+        with opened(out, create=True) as database:
+            database.count()
+    elif Path(out).exists():
+        with storage.writing(Path(out)):
             pass
+
+
+def _write(graph: SageGraph, out: str, report: Progress) -> None:
+    """Save a graph in a folder, or copy its nodes and edges into a database."""
+    from graphret.graphs import copy
+    from graphret.graphs.locations import FOLDER, kind_of, opened
+
+    if kind_of(out) == FOLDER:
+        graph.save(out)
+    else:
+        with opened(out, create=True) as database:
+            copy(graph.store, database, progress=report)
+
+
+def _blocks_of(out: str) -> Path:
+    """Return where finished blocks are kept: beside the output; of a server, here."""
+    from graphret.graphs.locations import NEO4J, kind_of, place_of
+
+    if kind_of(out) == NEO4J:
+        return Path(f".{quote(place_of(out), safe='')}.blocks")
+    return Path(out).with_name(f".{Path(out).name}.blocks")
 
 
 def add(
