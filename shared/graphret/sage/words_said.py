@@ -45,6 +45,7 @@ class WordsSaid:
         """The words as they are saved."""
         parts = self.said.parts()
         parts.add("vocabulary", self.vocabulary.parts())
+        parts.add("postings", self.postings.parts(self.said))
         return parts
 
     @classmethod
@@ -52,7 +53,14 @@ class WordsSaid:
         """Open saved words."""
         vocabulary = Codes.from_bundle(bundle.sub("vocabulary"))
         said = CodeLists.from_bundle(bundle)
-        return cls(vocabulary, said, Postings.of(said))
+        saved = "postings" in bundle.meta  # not in graphs of before
+        return cls(
+            vocabulary,
+            said,
+            Postings.from_bundle(bundle.sub("postings"), len(said))
+            if saved
+            else Postings.of(said),
+        )
 
     def saying(self, phrases: Iterable[Sequence[str]]) -> NDArray[np.int64]:
         """Return the nodes, ascending, that say one of the phrases, word by word."""

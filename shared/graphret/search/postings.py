@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphret.lists import Lists
 from graphret.splice import Splice, ranges
+from graphret.storage import Bundle, Parts
 
 # Where more than one list in so many came since the index was made, it is made anew.
 _FEW = 8
@@ -50,6 +51,19 @@ class Postings:
         now = np.arange(n_lists, dtype=np.int32)
         owners = by_code.indices.astype(np.int32)
         return cls(by_code.indptr, owners, now, np.zeros(0, np.int64))
+
+    def parts(self, lists: Lists[np.int32]) -> Parts:
+        """The postings of the lists as they are now, as they are saved."""
+        is_whole = len(self.now) == len(lists) and not len(self.later)
+        whole = self if is_whole else Postings.of(lists)
+        return Parts({"starts": whole.starts, "owners": whole.owners})
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle, n_lists: int) -> Postings:
+        """Open saved postings; they stay on disk until they are read."""
+        now = np.arange(n_lists, dtype=np.int32)
+        starts, owners = bundle.arrays["starts"], bundle.arrays["owners"]
+        return cls(starts, owners, now, np.zeros(0, np.int64))
 
     def changed(self, splice: Splice) -> Postings | None:
         """Return the postings of the lists after a splice, or `None`.
