@@ -10,6 +10,7 @@ import numpy as np
 from graphret.columns import Records, Strings
 from graphret.corpus import Document, Item, Table
 from graphret.edges import EdgeTable
+from graphret.lists import Lists
 from graphret.nodes import NodeTable
 from graphret.search.analysis import Analyzer
 from graphret.search.bm25 import BM25Index, BM25Settings
@@ -153,7 +154,7 @@ def arrays(
         _WORDS - 1,
     )
     indptr = np.arange(n + 1, dtype=np.int64) * terms
-    fields = {"body": (indptr, ranks.ravel())}
+    fields = {"body": Lists.packed(ranks.ravel(), indptr)}
     field_terms = FieldTerms(
         [f"w{i}" for i in range(_WORDS)], fields, np.zeros(n + 1, dtype=np.int64)
     )

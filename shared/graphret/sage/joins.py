@@ -71,12 +71,9 @@ class _Column(NamedTuple):
         return cls(table, int(place), header)
 
 
-_NUMBERS = ("row", "column", "value", "text")
 #: A cell that is not empty: its row in its node, and the numbers of its column, of its
 #: value, 0 where it identifies nothing, and of its text.
-CELL = np.dtype([(name, np.int32) for name in _NUMBERS])
-#: A cell with the node that holds it, as it is read and saved.
-_CELL_OF_NODE = np.dtype([("node", np.int32), *CELL.descr])
+CELL = np.dtype([(name, np.int32) for name in ("row", "column", "value", "text")])
 
 
 def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTable:
@@ -124,17 +121,22 @@ class TableCells:
         a cell, as what is a key depends on all cells.
         """
         nodes = gathered(change.moved, self.nodes)
-        fresh = zip(change.fresh.tolist(), change.nodes, strict=True)
-        made = np.fromiter(
-            ((at, *cell) for at, node in fresh for cell in self._cells(node)),
-            _CELL_OF_NODE,
-        )
+        n_cells = list[int]()
+
+        def read() -> Iterator[tuple[int, int, int, int]]:
+            for node in change.nodes:
+                cells_of_node = [*self._cells(node)]
+                n_cells.append(len(cells_of_node))
+                yield from cells_of_node
+
+        made = np.fromiter(read(), CELL)
         after, n_nodes = replace(self, nodes=nodes), len(change.after)
         edges = EdgeTable.empty(n_nodes)
         touched = bool(len(made) or (nodes < 0).any())
         if touched:
-            cells = np.concatenate([self.cells, _cells(made, CELL)])
-            nodes = np.concatenate([nodes, made["node"]])
+            cells = np.concatenate([self.cells, made])
+            holding = np.repeat(change.fresh, n_cells).astype(np.int32)
+            nodes = np.concatenate([nodes, holding])
             order = np.argsort(nodes, kind="stable")
             order = order[nodes[order] >= 0]
             after = replace(
@@ -151,9 +153,7 @@ class TableCells:
 
     def parts(self) -> Parts:
         """The cells as they are saved."""
-        saved = _cells(self.cells, _CELL_OF_NODE)
-        saved["node"] = self.nodes
-        parts = Parts({"cells": saved})
+        parts = Parts({"cells": self.cells, "nodes": self.nodes})
         for name in ("columns", "values", "texts"):
             parts.add(name, getattr(self, name).parts())
         return parts
@@ -165,9 +165,8 @@ class TableCells:
             Codes.from_bundle(bundle.sub(name))
             for name in ("columns", "values", "texts")
         )
-        saved = bundle.arrays["cells"]
-        nodes = np.ascontiguousarray(saved["node"])
-        known = cls(columns, values, texts, cells=_cells(saved, CELL), nodes=nodes)
+        cells, nodes = (bundle.arrays[name] for name in ("cells", "nodes"))
+        known = cls(columns, values, texts, cells=cells, nodes=nodes)
         return replace(known, table_of=known._table_of_each())
 
     def _table_of_each(self) -> NDArray[np.int32]:
@@ -222,14 +221,6 @@ class TableCells:
             spellings, left_columns, right_columns, strict=True
         ):
             yield to_json({"name": spelling, "columns": [[left.header, right.header]]})
-
-
-def _cells(cells: NDArray[np.void], kind: np.dtype[np.void]) -> NDArray[np.void]:
-    """Return the numbers of cells as of another kind."""
-    out = np.empty(len(cells), kind)
-    for name in _NUMBERS:
-        out[name] = cells[name]
-    return out
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,14 +53,8 @@ class WordsSaid:
         """Open saved words."""
         vocabulary = Codes.from_bundle(bundle.sub("vocabulary"))
         said = CodeLists.from_bundle(bundle)
-        saved = "postings" in bundle.meta  # not in graphs of before
-        return cls(
-            vocabulary,
-            said,
-            Postings.from_bundle(bundle.sub("postings"), len(said))
-            if saved
-            else Postings.of(said),
-        )
+        postings = Postings.from_bundle(bundle.sub("postings"), len(said))
+        return cls(vocabulary, said, postings)
 
     def saying(self, phrases: Iterable[Sequence[str]]) -> NDArray[np.int64]:
         """Return the nodes, ascending, that say one of the phrases, word by word."""
