@@ -275,15 +275,8 @@ class Mentions:
         believed = beliefs(n_links, new)
         is_other = believed != padded(self.believed, n_names, 0.0)
         targets[said.target.compress(links & gathered(is_other, said.name))] = True
-        of_kind = self.names.settings.kind_weights
-        strongest = max(
-            (
-                of_kind[kind]
-                for kind in of_kind
-                if (links & _of_kinds(said, kind)).any()
-            ),
-            default=0.0,
-        )
+        are_made = [(links & (said.kind == kind)).any() for kind in range(len(_KINDS))]
+        strongest = float(self._weight_of_kind().max(initial=0, where=are_made))
         targets |= strongest != self.strongest
         after = replace(
             self,
