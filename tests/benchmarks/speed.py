@@ -91,6 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )  # type: ignore[misc]
         except (ImportError, GraphretError) as error:
             report.notes.append(f"{name} was left out: {error}")
+        except Exception:
+            print(report)  # what took minutes to measure is not lost
+            raise
     print(report)
     if chosen.markdown:
         cores = (
