@@ -243,10 +243,18 @@ def test_the_terms_of_a_first_query_weigh_as_they_do_among_all() -> None:
     assert index.weights.of_nodes.nnz
     for weights_alone, among_all in zip(alone, weights(), strict=True):
         np.testing.assert_array_equal(weights_alone, among_all)
-    fresh = BM25Index.build(nodes)
-    for number in range(6):  # once as many weights are made as there are, all are
-        fresh.scores(f"old red mill {number}")
-        assert fresh.weights.made == (number > 2)
+
+    def scored(index: BM25Index, query: str) -> None:
+        index.scores(query)
+
+    def searched(index: BM25Index, query: str) -> None:
+        index.search(query, 1)  # in a copy of the index, as it is then
+
+    for ask in (scored, searched):
+        fresh = BM25Index.build(nodes)
+        for number in range(6):  # once as many weights are made as there are, all are
+            ask(fresh, f"old red mill {number}")
+            assert fresh.weights.made == (number > 2)
 
 
 def test_words_are_folded_and_stemmed_in_any_script() -> None:

@@ -85,10 +85,26 @@ class TermWeights:
         self.terms, self.field_weights, self.settings = terms, field_weights, settings
         self._only, self._whole = only, whole
         self._scales: dict[tuple[str, bool], NDArray[np.float64]] = {}
+        # Of queries, until all weights are made, and how many they are.
+        self._of_query: dict[str, TermWeights] = {}
+        self._n_weighed = 0
 
-    def only(self, chosen: NDArray[np.int64]) -> TermWeights:
-        """Return the weights of a few terms alone, in their order: sooner made."""
-        return TermWeights(self.terms, self.field_weights, self.settings, chosen, self)
+    def of_query(self, query: str, terms: NDArray[np.int64]) -> TermWeights | None:
+        """Return the weights of a query's terms alone, in their order: sooner made.
+
+        `None` says that all weights are made, or that it is time to make them: queries
+        have weighed as many as there are.
+        """
+        known = self._of_query.get(query)
+        if self.made or (known is None and self._n_weighed > self.terms.n_said):
+            self._of_query.clear()
+            return None
+        if known is None:
+            settings = self.terms, self.field_weights, self.settings
+            known = TermWeights(*settings, only=terms, whole=self)
+            self._of_query[query] = known
+            self._n_weighed += known.of_nodes.nnz
+        return known
 
     @property
     def made(self) -> bool:
@@ -184,9 +200,6 @@ class BM25Index(ArrayIndex):
         self.analyzer = analyzer
         self.settings = settings
         self.weights = TermWeights(terms, text.weights, settings)
-        # Of queries since the index was made, until all weights are, and their number.
-        self._of_query: dict[str, TermWeights] = {}
-        self._n_weighed = 0
 
     @classmethod
     def build(
@@ -250,14 +263,9 @@ class BM25Index(ArrayIndex):
 
     def _weights(self, query: str) -> tuple[TermWeights, NDArray[np.int64]]:
         """Return weights that those of a query's terms are among, and where."""
-        terms, known = self.term_ids(query), self._of_query.get(query)
-        many = known is None and self._n_weighed > self.terms.n_said
-        if self.weights.made or many:
-            return self.weights, terms
-        if known is None:
-            known = self._of_query.setdefault(query, self.weights.only(terms))
-            self._n_weighed += known.of_nodes.nnz
-        return known, np.arange(len(terms))
+        terms = self.term_ids(query)
+        few = self.weights.of_query(query, terms)
+        return (self.weights, terms) if few is None else (few, np.arange(len(terms)))
 
     def _scores(self, query: str) -> NDArray[np.float32]:
         made, terms = self._weights(query)
