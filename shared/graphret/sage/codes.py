@@ -172,3 +172,14 @@ def padded(column: NDArray[T], n: int, value: object) -> NDArray[T]:
     """Return a column by number that is long enough for `n` numbers."""
     missing = np.full(n - len(column), value, column.dtype)
     return np.concatenate([column, missing])
+
+
+def recounted(
+    counts: NDArray[np.int64],
+    came: NDArray[np.integer[Any]],
+    went: NDArray[np.integer[Any]],
+    n: int,
+) -> NDArray[np.int64]:
+    """Return how often each number up to `n` occurs after some came and some went."""
+    more, fewer = (np.bincount(codes, minlength=n) for codes in (came, went))
+    return padded(counts, n, 0) + more - fewer

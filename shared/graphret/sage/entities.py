@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphret.change import Change
-from graphret.sage.codes import CodeLists, Codes, padded
+from graphret.sage.codes import CodeLists, Codes, padded, recounted
 from graphret.sage.neighbors import Neighbors
 from graphret.search.postings import Postings
 from graphret.storage import Bundle, Parts
@@ -54,9 +54,7 @@ class Entities:
         found = [self._read(node) for node in change.nodes]
         names, spelled = (CodeLists.of(one[i] for one in found) for i in (0, 1))
         borne, n_names = self.borne.changed(change, names), len(self.names)
-        counts = padded(self.counts, n_names, 0)
-        counts += np.bincount(names.codes, minlength=n_names)
-        counts -= np.bincount(self.borne.at(change.left), minlength=n_names)
+        went = self.borne.at(change.left)
         return replace(
             self,
             names=self.names.packed(),
@@ -64,7 +62,7 @@ class Entities:
             borne=borne,
             spelled=self.spelled.changed(change, spelled),
             postings=self.postings.changed(change.splice) or Postings.of(borne),
-            counts=counts,
+            counts=recounted(self.counts, names.codes, went, n_names),
         )
 
     def parts(self) -> Parts:

@@ -22,7 +22,7 @@ from graphret.expansion.frontier import SHARES_NAME
 from graphret.linking.usage import stands_in_sentence
 from graphret.nodes import NodeTable
 from graphret.sage.belief import beliefs
-from graphret.sage.codes import CodeLists, Codes, flags, padded
+from graphret.sage.codes import CodeLists, Codes, flags, padded, recounted
 from graphret.sage.entities import Entities
 from graphret.sage.facts import NodeFacts
 from graphret.sage.names import parts_of, reference_names, title_of
@@ -155,9 +155,9 @@ class SharedNames:
             return self, Relinked((SHARES_NAME,), nowhere, EdgeTable.empty(n_nodes))
         read = self._read(change, entities)  # which numbers the names in titles too
         n_names = len(entities.names)
-        n_said = padded(self.n_said, n_names, 0)
-        n_said += _n_said(entities, facts, change.fresh, n_names)
-        n_said -= _n_said(old_entities, old_facts, change.left, n_names)
+        came = _said_by_texts(entities, facts, change.fresh)
+        went = _said_by_texts(old_entities, old_facts, change.left)
+        n_said = recounted(self.n_said, came, went, n_names)
         read = replace(read, n_said=n_said)
         after = replace(read, sharers=read._sharers(facts, entities))
         chosen = after._touched(self, change, entities, old_entities)
@@ -212,9 +212,8 @@ class SharedNames:
             for node in change.nodes
         )
         n_names = len(entities.names)
-        n_called = padded(self.n_called, n_names, 0)
-        n_called += np.bincount(called.codes, minlength=n_names)
-        n_called -= np.bincount(self.called.at(change.left), minlength=n_names)
+        no_more = self.called.at(change.left)
+        n_called = recounted(self.n_called, called.codes, no_more, n_names)
         came = self._count_lower(change.after, change.fresh)
         went = self._count_lower(change.before, change.left)
         tells, first_word, several = self._telling(entities)
@@ -379,11 +378,12 @@ class SharedNames:
         columns: dict[str, Any] = {name: bundle.arrays[name] for name in _COLUMNS}
         called = CodeLists.from_bundle(bundle.sub("called"))
         n_names = len(entities.names)
+        said = _said_by_texts(entities, facts, np.arange(len(facts.file)))
         read = replace(
             self,
             titled=CodeLists.from_bundle(bundle.sub("titled")),
             called=called,
-            n_said=_n_said(entities, facts, np.arange(len(facts.file)), n_names),
+            n_said=np.bincount(said, minlength=n_names),
             n_called=np.bincount(called.codes, minlength=n_names),
             words=Codes.from_bundle(bundle.sub("words")),
             **columns,
@@ -411,12 +411,11 @@ class SharedNames:
         )
 
 
-def _n_said(
-    entities: Entities, facts: NodeFacts, nodes: NDArray[np.int64], n_names: int
-) -> NDArray[np.int64]:
-    """Return how many texts among some nodes say each name."""
-    texts = nodes[~facts.is_table[nodes]]
-    return np.bincount(entities.borne.at(texts), minlength=n_names)
+def _said_by_texts(
+    entities: Entities, facts: NodeFacts, nodes: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """Return the names that the texts among some nodes say, once for each text."""
+    return entities.borne.at(nodes[~facts.is_table[nodes]])
 
 
 def _are_rarest(pairs: NDArray[np.void], entities: Entities) -> NDArray[np.bool_]:
