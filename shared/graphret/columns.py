@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 _BLOCK = 1 << 14
 # So few texts are read one by one.
-_FEW = 8
+_FEW = 64
 #: A value as compact JSON, key order kept; TypeError, ValueError or RecursionError for
 #: NaN, a set or the like.
 to_json = json.JSONEncoder(
@@ -57,7 +57,9 @@ class TextArray(Lists[np.uint8]):
     def tolist(self) -> list[str]:
         """Return every text; a UnicodeDecodeError says that one is none."""
         if len(self) <= _FEW:
-            return [self.encoded(place).decode() for place in range(len(self))]
+            data = self.shared.data
+            places = zip(self.begins.tolist(), self.ends.tolist(), strict=True)
+            return [data[begin:end].tobytes().decode() for begin, end in places]
         data, offsets = self.pack()
         text = data.tobytes()
         return [text[start:end].decode() for start, end in pairwise(offsets.tolist())]

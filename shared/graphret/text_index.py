@@ -91,8 +91,13 @@ class TextIndex(Mapping[str, int]):
         starts, order, offsets, data = self._buffers
         sought = text.encode()
         bucket = crc32(sought) & (len(starts) - 2)
-        for at in order[starts[bucket] : starts[bucket + 1]]:
-            if data[offsets[at] : offsets[at + 1]] == sought:
+        first, last, length = starts[bucket], starts[bucket + 1], len(sought)
+        if first == last:  # a third of the buckets, soonest told so
+            return -1
+        for at in order[first:last]:
+            begin = offsets[at]
+            is_long = offsets[at + 1] - begin == length
+            if is_long and data[begin : begin + length] == sought:
                 return int(at)
         return -1
 

@@ -38,18 +38,21 @@ class Gazetteer:
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._added: dict[str, int] = {}
         self._names = Layered[str, int](self._added)
-        # The lengths of names by their first two words, the longest first. These and
-        # the first words stay when a name goes, as they only say where to look.
+        # The lengths of names by their first two words, the longest first; the first
+        # words of these names; the names of one word. All stay when a name goes, as
+        # they only say where to look.
         self._lengths: dict[str, tuple[int, ...]] = {}
-        self._saved_lengths: Mapping[str, tuple[int, ...]] = {}
-        self._first: set[str] = set()  # words
+        self._saved_lengths: Mapping[str, tuple[int, ...]] | None = None
+        self._first: set[str] = set()
+        self._single: set[str] = set()
         self._next = 0
         for name in names:
             self.add(name)
 
     def parts(self) -> Parts:
         """What is saved beside the names."""
-        lengths = dict(self._saved_lengths.items()) | self._lengths
+        saved = self._saved_lengths or {}
+        lengths = dict(saved.items()) | self._lengths
         parts = Parts(
             {
                 "starts": starts_of(lengths.values()),
@@ -58,6 +61,7 @@ class Gazetteer:
         )
         parts.add("heads", TextIndex.of(TextArray.of_strings(lengths)).parts())
         parts.add_texts("first", TextArray.of_strings(sorted(self._first)))
+        parts.add_texts("single", TextArray.of_strings(sorted(self._single)))
         return parts
 
     @classmethod
@@ -71,6 +75,7 @@ class Gazetteer:
             heads, starts, lambda at: lengths[at].tolist()
         )
         gazetteer._first = set(bundle.texts("first").tolist())
+        gazetteer._single = set(bundle.texts("single").tolist())
         return gazetteer
 
     def add(self, name: str) -> int | None:
@@ -90,15 +95,21 @@ class Gazetteer:
 
     def _look_for(self, of_name: Sequence[str]) -> None:
         """Try the length of a name where its first words stand."""
-        self._first.add(of_name[0])
-        head, length = " ".join(of_name[:2]), len(of_name)
+        first, *others = of_name
+        if not others:
+            self._single.add(first)
+            return
+        self._first.add(first)
+        head, length = f"{first} {others[0]}", len(of_name)
         lengths = self._lengths_of(head)
-        if length > 1 and length not in lengths:
+        if length not in lengths:
             self._lengths[head] = tuple(sorted((*lengths, length), reverse=True))
 
     def _lengths_of(self, head: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
         """Return the lengths of the names that begin with two words."""
-        return self._lengths.get(head) or self._saved_lengths.get(head, default)
+        if (known := self._lengths.get(head)) or self._saved_lengths is None:
+            return known or default
+        return self._saved_lengths.get(head, default)
 
     def changed(
         self, come: Iterable[Sequence[str]], gone: Iterable[Sequence[str]]
@@ -144,22 +155,20 @@ class Gazetteer:
 
         They are ordered by their first word, then the longest first.
         """
-        names, lengths, first, matches = (
-            self._names.getter,
-            self._lengths_of if self._saved_lengths else self._lengths.get,
-            self._first,
-            [],
+        position_of, first, single = self._names.getter, self._first, self._single
+        lengths_of = (
+            self._lengths.get if self._saved_lengths is None else self._lengths_of
         )
-        for start in [i for i, word in enumerate(words) if word in first]:
-            word = words[start]
-            following = words[start + 1] if start + 1 < len(words) else ""
-            for length in lengths(f"{word} {following}", ()):
-                if start + length > len(words):
-                    continue
-                if (
-                    position := names(" ".join(words[start : start + length]))
-                ) is not None:
-                    matches.append(NameMatch(position, start, start + length))
-            if (position := names(word)) is not None:
-                matches.append(NameMatch(position, start, start + 1))
+        places = [i for i, word in enumerate(words) if word in first or word in single]
+        matches: list[NameMatch] = []
+        for start in places:
+            word, lengths = words[start], tuple[int, ...]()
+            if word in first and start + 1 < len(words):
+                lengths = lengths_of(f"{word} {words[start + 1]}", ())
+            for length in (*lengths, 1) if word in single else lengths:
+                end = start + length
+                if end <= len(words):
+                    position = position_of(" ".join(words[start:end]))
+                    if position is not None:
+                        matches.append(NameMatch(position, start, end))
         return matches

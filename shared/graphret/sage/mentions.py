@@ -355,21 +355,17 @@ class NodeNames:
         cover.
         """
         need, rarity = without_stop_words(cell), self.rarity
-        if (
-            rarity is None
-            or not need
-            or len(cell) > _MAX_CELL_WORDS
-            or not all(map(self.postings.count, need))
-        ):
+        if rarity is None or not need or len(cell) > _MAX_CELL_WORDS:
+            return []
+        n_names = {word: self.postings.count(word) for word in need}
+        if not all(n_names.values()):
             return []
         if all(
             word.isdigit() and len(word) != 4 for word in need
         ):  # a year says something, another number does not
             return []
-        rarest, *others = sorted(
-            need, key=lambda word: (self.postings.count(word), word)
-        )
-        if not self._completes(rarest):
+        rarest, *others = sorted(need, key=lambda word: (n_names[word], word))
+        if n_names[rarest] > _MAX_POSTINGS:
             return []
         # most names with the rarest word lack the next one: they are not cut in words
         next_rarest = others[0] if others else ""
