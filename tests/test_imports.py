@@ -22,6 +22,7 @@ LAYERS = [
         "contracts",
         "errors",
         "lists",
+        "numeric",
         "rows",
         "stopwords",
         "text",

@@ -16,7 +16,8 @@ from graphret.columns import Records, Strings, TextArray
 from graphret.errors import InvalidInput
 from graphret.lists import ends_of
 from graphret.nodes import NodeTable
-from graphret.splice import Merge, Splice, gathered, ranges, spliced_codes
+from graphret.numeric import gathered, ranges, unique
+from graphret.splice import Merge, Splice, spliced_codes
 from graphret.storage import Bundle, Parts
 from graphret.types import ROW_KEYS, Edge
 from graphret.validation import checked_edges, edge_words, property_column
@@ -181,9 +182,7 @@ class EdgeTable:
 
     def incident(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the edges, ascending and distinct, that touch the nodes."""
-        return np.unique(
-            np.concatenate([self.leaving(positions), self.entering(positions)])
-        )
+        return unique(self.leaving(positions), self.entering(positions))
 
     def incident_each(
         self, positions: NDArray[np.int64], direction: str = "both"
@@ -321,7 +320,7 @@ class EdgeTable:
             return self.take(np.flatnonzero(stays))
         # The edges that leave the sources of fresh ones are put in order anew; all
         # others stay as they are.
-        near = self.leaving(np.unique(fresh.source))
+        near = self.leaving(unique(fresh.source))
         rows = joined(self.n_nodes, [self.take(near[stays[near]]), fresh])
         stays[near] = False
         merge = Merge(len(self), np.flatnonzero(~stays), self.out_indptr[rows.source])

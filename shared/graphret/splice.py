@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.lists import Lists
+from graphret.numeric import unique
 
 T = TypeVar("T", bound=np.generic)
 L = TypeVar("L", bound=Lists[Any])
@@ -20,8 +21,6 @@ Piece: TypeAlias = tuple[int, slice]
 
 # Pieces of fewer rows than this, on the average, are not worth cutting out.
 _LEAST_ROWS = 100
-# Places that are looked up at once.
-_BLOCK = 1 << 16
 
 
 class Splice:
@@ -123,8 +122,7 @@ class Merge(Splice):
     def pieces(self) -> list[Piece] | None:
         """The pieces in their new order; `None` if they are too short."""
         n_rows, n_new = self.lengths
-        ends = np.concatenate([[0, n_rows], self._gone, self._gone + 1, self._at])
-        cuts = np.unique(ends)
+        cuts = unique(np.array([0, n_rows]), self._gone, self._gone + 1, self._at)
         firsts = np.flatnonzero(np.diff(self._at, prepend=-1))
         stays = np.isin(cuts[:-1], self._gone, invert=True)
         n_stay = int(np.count_nonzero(stays))
@@ -169,29 +167,3 @@ def _recoded(codes: NDArray[Any], new: Sequence[int]) -> NDArray[np.int32]:
         return np.asarray(codes, dtype=np.int32)
     recoded: NDArray[np.int32] = np.asarray(new, dtype=np.int32)[codes]
     return recoded
-
-
-def ranges(
-    indptr: NDArray[np.int64], positions: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return ``range(indptr[p], indptr[p + 1])`` of all `positions`, concatenated."""
-    starts = indptr[positions]
-    return spans(starts, indptr[np.asarray(positions) + 1] - starts)
-
-
-def spans(starts: NDArray[Any], lengths: NDArray[Any]) -> NDArray[np.int64]:
-    """Return spans of places, given where each begins and how long it is."""
-    shift = np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
-    return np.asarray(shift + np.arange(len(shift)), dtype=np.int64)
-
-
-def gathered(values: NDArray[T], places: NDArray[np.signedinteger[Any]]) -> NDArray[T]:
-    """Return the values at very many places, in half the time of an index.
-
-    numpy makes numbers of 64 bits of places of 32: here block by block, in the cache.
-    """
-    out = np.empty(len(places), values.dtype)
-    for start in range(0, len(places), _BLOCK):
-        at = slice(start, start + _BLOCK)
-        np.take(values, places[at], out=out[at])
-    return out

@@ -37,6 +37,7 @@ from graphret.expansion.trust import (
     mentions_any,
     trust_in_links,
 )
+from graphret.numeric import unique
 
 # Number of terms past which terms, and coverage as a whole, count less and less: in a
 # long question most pairs cover something.
@@ -148,7 +149,7 @@ class Coverage:
         """Score single nodes, pairs and triples, all relative to the best."""
         index, query = frontier.index, frontier.query
         links = self._links(frontier)
-        nodes = np.unique(np.concatenate([frontier.seeds, links.source, links.target]))
+        nodes = unique(frontier.seeds, links.source, links.target)
         bm25 = index.lexical.score_at(query, nodes)
         cosines = index.dense_scores_at(query, nodes)
         names = NamedTerms.of(frontier)

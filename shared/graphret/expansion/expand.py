@@ -21,6 +21,7 @@ from graphret.expansion.frontier import (
 from graphret.expansion.subgraph import fetch_subgraph
 from graphret.fusion import filled
 from graphret.index_retriever import IndexRetriever
+from graphret.numeric import unique
 from graphret.retriever import (
     Ask,
     Compute,
@@ -406,7 +407,7 @@ def _hits(
     first_pair = np.concatenate([positions[:1], other_ends[brought == 0]])
     confidence = frontier.index.confidence(frontier.query, first_pair)
     # Most of the other ends are hits themselves: each node is read once.
-    distinct = np.unique(np.concatenate([positions, other_ends]))
+    distinct = unique(positions, other_ends)
     nodes_read = frontier.graph.nodes.at(distinct)
     node_at = dict(zip(distinct.tolist(), nodes_read, strict=True))
     evidence = _evidence(frontier, ranked, positions, via, other_ends, node_at)

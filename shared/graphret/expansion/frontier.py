@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphret.edges import NO_ROW
+from graphret.numeric import unique
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import Graph
 from graphret.types import Evidence
@@ -133,7 +134,7 @@ class Frontier:
         """
         edges = self.graph.edges
         near, beside = self._beside(positions)
-        touching = edges.incident(np.unique(beside))
+        touching = edges.incident(unique(beside))
         around = self._links(
             touching, edges.source[touching], edges.target[touching], strength
         )
@@ -151,7 +152,7 @@ class Frontier:
             leads_on = of_source[relation[links.edges]]
             leads_on &= np.isin(getattr(links, this), positions)
             leading = links.take(leads_on)
-            near, beside = self._beside(np.unique(getattr(leading, that)))
+            near, beside = self._beside(unique(getattr(leading, that)))
             links = links.joined(leading.moved(that, near, beside))
         return links
 
@@ -159,7 +160,7 @@ class Frontier:
         """Tell which nodes are the given edge ends, or share a source with them."""
         same = positions == edge_ends
         if SAME_SOURCE in self.graph.edges.relations:
-            near, beside = self._beside(np.unique(positions))
+            near, beside = self._beside(unique(positions))
             width = len(self.graph.nodes)
             same |= np.isin(positions * width + edge_ends, near * width + beside)
         return np.asarray(same)

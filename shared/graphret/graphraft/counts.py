@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphret.errors import GraphretError
+from graphret.numeric import unique
 from graphret.planning.patterns import Hop
 from graphret.planning.templates import SEPARATOR, TemplateQuery
 from graphret.schema import GraphSchema
@@ -142,7 +143,7 @@ def fetch_walked_graph(store: GraphStore, task: CountTask) -> Graph:
     for hops in range(task.longest):
         level = _levels(graph, task, hops)[-1]
         reached = [level[walk] for walk in _followed(level, task.hub)]
-        positions = np.unique(np.concatenate([np.empty(0, np.int64), *reached]))
+        positions = unique(np.empty(0, np.int64), *reached)
         relations = {path[hops].relation for path in task.paths if len(path) > hops}
         incident = store.neighbors(
             list(graph.nodes.ids.take(positions)), relations=relations

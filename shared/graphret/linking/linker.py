@@ -21,6 +21,7 @@ from graphret.linking.names import (
     normal_form,
 )
 from graphret.nodes import NodeTable
+from graphret.numeric import unique
 from graphret.search.arrays import ArrayIndex, CombinedTable, table_of
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
@@ -301,7 +302,7 @@ class Linker(CombinedTable):
         )
         if self.dense is not None and len(self.table):
             near.append(self.dense.top(mention, n, mask))
-        positions = np.unique(np.concatenate([exact, *near]))
+        positions = unique(exact, *near)
         nodes = self.table.at(positions)
         similarity = self._word_overlap(mention, nodes)
         if self.dense is not None and len(positions):

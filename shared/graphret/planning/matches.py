@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.edges import row_starts
+from graphret.numeric import ranges, unique
 from graphret.planning.graph_plan import GraphPlan, Order, PlanHop
-from graphret.splice import ranges
 from graphret.stores.memory import Graph
 from graphret.types import Node
 from graphret.where import Where
@@ -190,7 +190,7 @@ class _Join:
         target = self.plan.target.var
         targets, measured_nodes = self.columns[target], self.columns[order.of or target]
         targets, measured_nodes = np.unique(np.stack([targets, measured_nodes]), axis=1)
-        distinct = np.unique(measured_nodes)
+        distinct = unique(measured_nodes)
         nodes_by_id = {node.id: node for node in nodes.at(distinct)} if order.by else {}
         ids = nodes.ids
         pairs = zip(ids.take(targets), ids.take(measured_nodes), strict=True)
@@ -222,7 +222,7 @@ class _Join:
             edges.target[incident],
             edges.source[incident],
         )
-        near_ends, far_ends = np.divmod(np.unique(near_ends * n + far_ends), max(n, 1))
+        near_ends, far_ends = np.divmod(unique(near_ends * n + far_ends), max(n, 1))
         end = hop.to_var if begin == hop.source else hop.source
         mask = self.domain[end]
         if end in self.bound:
@@ -250,11 +250,11 @@ class _Join:
 
     def _between(self, hop: PlanHop, near: str, far: str) -> _Pairs:
         """The pairs of a hop, read from the end that has fewer edges."""
-        near_nodes = np.unique(self.columns[near])
+        near_nodes = unique(self.columns[near])
         far_nodes = self.columns.get(far, self.bound.get(far, (None,))[0])
         if far_nodes is None:
             return self._pairs(hop, near, near_nodes)
-        far_nodes, degrees = np.unique(far_nodes), self.graph.edges.degrees
+        far_nodes, degrees = unique(far_nodes), self.graph.edges.degrees
         if degrees(near_nodes).sum() <= degrees(far_nodes).sum():
             return self._pairs(hop, near, near_nodes)
         far_ends, near_ends = self._pairs(hop, far, far_nodes)
@@ -305,7 +305,7 @@ class _Join:
             far_nodes = (
                 self.bound[far][0] if far in self.bound else self._in_domain(far)
             )
-            _, near_nodes = self._pairs(hop, far, np.unique(far_nodes))
+            _, near_nodes = self._pairs(hop, far, unique(far_nodes))
             mask = np.zeros(len(self.graph.nodes), dtype=bool)
             mask[near_nodes] = True
             self.domain[near] = mask

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from graphret.change import Change
 from graphret.columns import TextArray
 from graphret.lists import Lists
+from graphret.numeric import padded
 from graphret.storage import Bundle, Parts
 from graphret.text_index import TextIndex
 
@@ -159,19 +160,6 @@ class CodeLists(Lists[np.int32]):
     def changed(self, change: Change, made: CodeLists) -> CodeLists:
         """Return the lists after a change, `made` being those of its fresh nodes."""
         return change.splice.of_lists(self, made)
-
-
-def flags(codes: NDArray[np.integer[Any]], n: int) -> NDArray[np.bool_]:
-    """Return which of the numbers up to `n` are among `codes`, ``(n,)``."""
-    mask = np.zeros(n, dtype=bool)
-    mask[codes] = True
-    return mask
-
-
-def padded(column: NDArray[T], n: int, value: object) -> NDArray[T]:
-    """Return a column by number that is long enough for `n` numbers."""
-    missing = np.full(n - len(column), value, column.dtype)
-    return np.concatenate([column, missing])
 
 
 def recounted(

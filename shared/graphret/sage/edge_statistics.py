@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
+from graphret.numeric import unique
 from graphret.sage.graph import SageGraph
 from graphret.sage.neighbors import pair_numbers
 from graphret.sage.signals import ROLES
@@ -277,7 +278,7 @@ def _distinct(
 ) -> NDArray[np.int64]:
     """Return a number for each distinct pair of nodes, in either direction."""
     numbers = (pair_numbers(one, other, n_nodes) for one, other in pairs)
-    return np.unique(np.concatenate([np.zeros(0, np.int64), *numbers]))
+    return unique(np.zeros(0, np.int64), *numbers)
 
 
 def _entity_counter(

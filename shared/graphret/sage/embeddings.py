@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphret.change import Change
 from graphret.executors import LOCAL, Executor
+from graphret.numeric import unique
 from graphret.sage.neighbors import COLUMNS, Neighbors, Side, changed
 from graphret.sage.settings import SimilaritySettings
 from graphret.sage.signals import (
@@ -76,7 +77,7 @@ class Embeddings:
             for signal in signals
         }
         again = {signal: near[signal].again(reread) for signal in signals}
-        looked_up = np.unique(np.concatenate([reread.fresh, *again.values()]))
+        looked_up = unique(reread.fresh, *again.values())
         products = embeddings.products(looked_up)
         for signal in signals:
             embeddings.neighbors[signal.kind, signal.name], differ = changed(
@@ -90,7 +91,7 @@ class Embeddings:
                 products,
             )
             others.append(differ)
-        return embeddings, np.unique(np.concatenate(others))
+        return embeddings, unique(*others)
 
     def texts_of(
         self, positions: NDArray[np.int64]
@@ -106,7 +107,7 @@ class Embeddings:
     def _used(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the rows of the texts that some nodes have, ascending."""
         rows = [column[positions] for column in self.rows.values()]
-        used = np.unique(np.concatenate([np.zeros(0, np.int32), *rows]))
+        used = unique(np.zeros(0, np.int32), *rows)
         return used[used >= 0].astype(np.int64)
 
     def knowing(self, hashes: NDArray[np.uint64], vectors: Floats) -> Embeddings:
@@ -224,7 +225,7 @@ class _Texts:
         for field, rows in self.rows.items():
             before = self.before.rows.get(field, np.full(len(change.before), -1))
             differs |= rows[altered] != before[origins]
-        return np.union1d(change.fresh[was < 0], altered[differs])
+        return unique(change.fresh[was < 0], altered[differs])
 
     def embedded(self, dense: DenseIndex, executor: Executor) -> Embeddings:
         """Return the embeddings of the texts that nodes have, with no neighbours yet.

@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphret.change import Change
-from graphret.sage.codes import CodeLists, Codes, padded, recounted
+from graphret.numeric import padded, unique
+from graphret.sage.codes import CodeLists, Codes, recounted
 from graphret.sage.neighbors import Neighbors
 from graphret.search.postings import Postings
 from graphret.storage import Bundle, Parts
@@ -123,7 +124,7 @@ class Entities:
 
         Only names that 2 to `cap` nodes bear count.
         """
-        names = np.unique(self.borne.at(of)).astype(np.int64)
+        names = unique(self.borne.at(of)).astype(np.int64)
         counts = self.counts[names]
         ranked = self.rarest_first(names[(counts >= 2) & (counts <= cap)])
         owners, columns = self.postings.occurrences(ranked, self.borne)
@@ -141,12 +142,12 @@ class Entities:
         A name is touched if a node that left or is fresh bears it.
         """
         touched = [before.borne.at(change.left), self.borne.at(change.fresh)]
-        names = np.unique(np.concatenate(touched)).astype(np.int64)
+        names = unique(*touched).astype(np.int64)
         is_shared = np.zeros(len(names), np.bool_)
         for counts in (self.counts, padded(before.counts, len(self.counts), 0)):
             is_shared |= (counts[names] >= 2) & (counts[names] <= cap)
         bearers, _ = self.postings.occurrences(names[is_shared], self.borne)
-        return np.unique(bearers)
+        return unique(bearers)
 
 
 _normalized = lru_cache(1 << 18)(normalize_name)

@@ -17,7 +17,8 @@ from graphret.change import Change
 from graphret.corpus.chunks import DOCUMENT, source_of
 from graphret.corpus.names import file_of
 from graphret.corpus.readers import file_id
-from graphret.sage.codes import Codes, flags
+from graphret.numeric import flags
+from graphret.sage.codes import Codes
 from graphret.sage.names import title_of
 from graphret.storage import Bundle, Parts
 from graphret.types import Node

@@ -18,12 +18,12 @@ from graphret.change import Change
 from graphret.columns import Records, TextArray, to_json
 from graphret.edges import EdgeTable, row_starts
 from graphret.nodes import NodeTable
+from graphret.numeric import gathered, ranges, unique
 from graphret.sage.codes import Codes
 from graphret.sage.names import MAX_NAME_WORDS
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import LinkSettings
 from graphret.search.analysis import Analyzer
-from graphret.splice import gathered, ranges
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.storage import Bundle, Parts
 from graphret.text import words as words_of
@@ -341,7 +341,7 @@ def _count_distinct(
     group: NDArray[np.int64], value: NDArray[np.int64], n_groups: int, n_values: int
 ) -> NDArray[np.int64]:
     """Return how many different values each group has."""
-    different = np.unique(group * n_values + value)
+    different = unique(group * n_values + value)
     return np.bincount(different // n_values, minlength=n_groups)
 
 

@@ -24,8 +24,9 @@ from graphret.executors.blocks import BLOCK, LOCAL, Executor, batched
 from graphret.expansion.frontier import MENTIONS
 from graphret.linking.usage import UseCounts, can_be_everyday, may_be_word
 from graphret.nodes import NodeTable
+from graphret.numeric import flags, gathered, padded, unique
 from graphret.sage.belief import beliefs
-from graphret.sage.codes import Codes, flags, padded
+from graphret.sage.codes import Codes
 from graphret.sage.facts import NodeFacts
 from graphret.sage.mentions import (
     MIN_COMPLETED,
@@ -39,7 +40,7 @@ from graphret.sage.names import reference_names
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
 from graphret.sage.words_said import WordsSaid
-from graphret.splice import Merge, Splice, gathered
+from graphret.splice import Merge, Splice
 from graphret.storage import Bundle, Parts
 
 # An alias by which more than this share of all sources say a node, and more than this
@@ -397,7 +398,7 @@ def _completing(
     least = MIN_COMPLETED - 1e-6  # sums in another order differ
     said = words.saying([word] for word in renamed.words)
     covered = words.covering(renamed.bags, names.rarity, least, facts.is_table)
-    return np.union1d(said, covered)
+    return unique(said, covered)
 
 
 def _renaming(

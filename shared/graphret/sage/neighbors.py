@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from graphret.change import Change
 from graphret.edges import row_starts
 from graphret.executors import LOCAL, Executor
-from graphret.sage.codes import flags
+from graphret.numeric import flags, gathered, ranges, spans, unique
 from graphret.search.nearest import Pairs, Products, nearest_rows
 from graphret.search.vectors import Floats
-from graphret.splice import Merge, gathered, ranges, spans
+from graphret.splice import Merge
 
 #: The columns of `Neighbors`.
 COLUMNS = ("own", "other", "similarity")
@@ -90,7 +90,7 @@ class Neighbors:
     def again(self, change: Change) -> NDArray[np.int64]:
         """Return the nodes that are fresh, or lost a neighbour or its text."""
         own = change.moved[self.own[change.moved[self.other] < 0]]
-        return np.union1d(change.fresh, own[own >= 0])
+        return unique(change.fresh, own[own >= 0])
 
     def rows_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return where the neighbours of some nodes are, ascending as these are."""
@@ -107,7 +107,7 @@ class Neighbors:
         """
         stay = np.flatnonzero(change.moved >= 0)
         came_from = change.came_from[again]
-        gone = np.union1d(came_from[came_from >= 0], change.left)
+        gone = unique(came_from[came_from >= 0], change.left)
         # the node that stays and follows each, as it was numbered
         following = np.append(stay, len(change.before))[
             np.searchsorted(change.moved[stay], found.own)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphret.change import Change
 from graphret.edges import EdgeTable, joined
-from graphret.splice import gathered
+from graphret.numeric import gathered, unique
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Relinked:
             leaving = edges.leaving(np.flatnonzero(self.nodes))
         if "target" in self.ends:
             entering = np.flatnonzero(gathered(self.nodes, edges.target))
-        at = np.union1d(leaving, entering)
+        at: NDArray[np.int64] = unique(leaving, entering)
         of_relation = edges.relation_mask(self.relations)
         if of_relation is None or not len(edges):
             return at
@@ -60,5 +60,5 @@ def relinked(
     voids = [part.void(moved) for part in found if part.nodes.any()]
     void = np.concatenate([np.zeros(0, np.int64), *voids])
     fresh = joined(n_nodes, [part.edges for part in found])
-    sources = np.union1d(moved.source[void], fresh.source).astype(np.int64)
+    sources = unique(moved.source[void], fresh.source).astype(np.int64)
     return moved.merged(fresh, void), sources

@@ -17,6 +17,7 @@ from graphret.edges import EdgeTable
 from graphret.errors import MissingDependency
 from graphret.expansion.frontier import STRENGTH
 from graphret.nodes import NodeTable
+from graphret.numeric import unique
 from graphret.sage.link_names import lines_of, link_names
 from graphret.sage.similarity import Thresholds
 from graphret.sage.structure import NEXT
@@ -264,7 +265,7 @@ def warn_if_flat(
             :, np.asarray(followed, dtype=bool)[edges.relation]
         ]
     ]
-    linked = len(np.unique(ends[:, ends[0] != ends[1]]))
+    linked = len(unique(ends[:, ends[0] != ends[1]]))
     (name, bearers), *_ = Counter(names.values()).most_common(1)
     n, alike = len(names), bearers >= len(names) / 3
     if n < _FEW_SOURCES or linked >= n / (2 if alike else 10):

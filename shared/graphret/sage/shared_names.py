@@ -21,14 +21,14 @@ from graphret.executors import batched
 from graphret.expansion.frontier import SHARES_NAME
 from graphret.linking.usage import stands_in_sentence
 from graphret.nodes import NodeTable
+from graphret.numeric import flags, gathered, padded, unique
 from graphret.sage.belief import beliefs
-from graphret.sage.codes import CodeLists, Codes, flags, padded, recounted
+from graphret.sage.codes import CodeLists, Codes, recounted
 from graphret.sage.entities import Entities
 from graphret.sage.facts import NodeFacts
 from graphret.sage.names import parts_of, reference_names, title_of
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import LinkSettings, SimilaritySettings
-from graphret.splice import gathered
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.storage import Bundle, Parts
 from graphret.text import normalize_name
@@ -342,7 +342,7 @@ class SharedNames:
         is_text = ~facts.is_table[sayer]
         sayer, which = sayer[is_text], which[is_text]
         sayers = row_starts(which, len(names))
-        said = np.unique(sayer)
+        said = unique(sayer)
         texts = dict(zip(said.tolist(), nodes.texts.take(said), strict=True))
         spellings = entities.spelling_of(names)
         for nth, one in enumerate(names.tolist()):
@@ -423,7 +423,7 @@ def _are_rarest(pairs: NDArray[np.void], entities: Entities) -> NDArray[np.bool_
 
     For every two texts in `pairs`, all names that join them are there.
     """
-    ranked = entities.rarest_first(np.unique(pairs["name"]))
+    ranked = entities.rarest_first(unique(pairs["name"]))
     rank = np.zeros(len(entities.names), np.int64)
     rank[ranked] = np.arange(len(ranked))
     order = np.lexsort((rank[pairs["name"]], pairs["high"], pairs["low"]))

@@ -18,7 +18,7 @@ from graphret.change import Change
 from graphret.edges import NO_ROW, EdgeTable, joined
 from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
-from graphret.sage.codes import flags
+from graphret.numeric import flags, gathered, unique
 from graphret.sage.embeddings import Embeddings
 from graphret.sage.entities import Entities, EntityIncidence, overlapping
 from graphret.sage.facts import NodeFacts
@@ -28,7 +28,6 @@ from graphret.sage.settings import SimilaritySettings
 from graphret.sage.signals import DOCUMENT, ROLES, SIGNALS, TABLE, Signal, roles_of
 from graphret.search.dense import DenseIndex
 from graphret.search.nearest import pair_similarities
-from graphret.splice import gathered
 from graphret.storage import Bundle, Parts
 from graphret.text import normalize_name
 
@@ -197,7 +196,7 @@ class SimilarityIndex:
             )
         cap = self.settings.entity_cap
         sharers = entities.whose_names_changed(self.entities, change, cap)
-        n_nodes, again = len(change.after), np.union1d(others, sharers)
+        n_nodes, again = len(change.after), unique(others, sharers)
         after = replace(
             self,
             nodes=change.after,
@@ -323,7 +322,7 @@ class SimilarityIndex:
         else:
             rows = near.rows_of(proposers)
             proposed = rows[is_asked[near.other[rows]]]
-        at = np.union1d(near.rows_of(asked), proposed)
+        at = unique(near.rows_of(asked), proposed)
         return pair_numbers(near.own[at], near.other[at], len(self.nodes)), at
 
     def _similar(
@@ -338,7 +337,7 @@ class SimilarityIndex:
         for (of_kind, _), near in self.embeddings.neighbors.items():
             if of_kind == kind:
                 keys.append(self._pairs(near, asked)[0])
-        pairs = np.unique(np.concatenate(keys))
+        pairs = unique(*keys)
         low, high = np.divmod(pairs, max(len(self.nodes), 1))
         # the left side of a document and a table is the document, all other kinds are
         # of one role

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from graphret.change import Change
 from graphret.edges import EdgeTable
 from graphret.expansion.frontier import SAME_SOURCE
-from graphret.sage.codes import flags
+from graphret.numeric import flags
 from graphret.sage.facts import NO_PLACE, NodeFacts
 from graphret.sage.relinked import Relinked
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphret.change import Change
 from graphret.edges import row_starts
+from graphret.numeric import unique
 from graphret.sage.codes import CodeLists, Codes
 from graphret.search.postings import Postings
 from graphret.storage import Bundle, Parts
@@ -58,14 +59,14 @@ class WordsSaid:
 
     def saying(self, phrases: Iterable[Sequence[str]]) -> NDArray[np.int64]:
         """Return the nodes, ascending, that say one of the phrases, word by word."""
+        coded = ((phrase, self.vocabulary.find(phrase)) for phrase in phrases)
+        sought = [codes for phrase, codes in coded if 0 < len(phrase) == len(codes)]
+        rarest = [min(codes.tolist(), key=self.postings.count) for codes in sought]
+        nodes_by_word = self._nodes_by_word(unique(np.asarray(rarest, np.int64)))
         found = [np.zeros(0, np.int64)]
-        for phrase in phrases:
-            codes = self.vocabulary.find(phrase)
-            if 0 < len(phrase) == len(codes):
-                rarest = min(codes.tolist(), key=self.postings.count)
-                nodes, _ = self._with(np.asarray([rarest]))
-                found.append(self._following(codes, np.unique(nodes)))
-        return np.unique(np.concatenate(found))
+        for codes, word in zip(sought, rarest, strict=True):
+            found.append(self._following(codes, unique(nodes_by_word[word])))
+        return unique(*found)
 
     def _following(
         self, codes: NDArray[np.int64], nodes: NDArray[np.int64]
@@ -91,13 +92,9 @@ class WordsSaid:
         nodes are considered.
         """
         words = sorted({word for bag in bags for word in bag})
-        codes = self.vocabulary.find(words)
-        nodes, which = self._with(codes)
-        nodes, which = nodes[among[nodes]], which[among[nodes]]
-        said_by = np.split(nodes, row_starts(which, len(codes))[1:-1])
         nodes_by_word = {
-            self.vocabulary[code]: said
-            for code, said in zip(codes.tolist(), said_by, strict=False)
+            self.vocabulary[code]: nodes[among[nodes]]
+            for code, nodes in self._nodes_by_word(self.vocabulary.find(words)).items()
         }
         none, found = np.zeros(0, np.int64), np.zeros(len(among), dtype=bool)
         for bag in bags:
@@ -107,9 +104,11 @@ class WordsSaid:
             found |= covered >= share * sum(map(rarity, bag))
         return np.flatnonzero(found & among)
 
-    def _with(self, codes: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return every node that says some words, as often as it does, and which."""
-        return self.postings.occurrences(codes, self.said)
+    def _nodes_by_word(self, codes: NDArray[np.int64]) -> dict[int, NDArray[Any]]:
+        """Return the nodes that say each of some words, as often as they do."""
+        nodes, which = self.postings.occurrences(codes, self.said)
+        said_by = np.split(nodes, row_starts(which, len(codes))[1:-1])
+        return dict(zip(codes.tolist(), said_by, strict=False))
 
 
 def _words(node: Node) -> Iterator[str]:

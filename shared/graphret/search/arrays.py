@@ -14,6 +14,7 @@ from graphret.change import Change
 from graphret.contracts import Lock, restriction_of
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
+from graphret.numeric import unique
 from graphret.search.fields import NodeText, require_texts
 from graphret.search.index import BatchIndex, Matches, remember, top_k
 from graphret.stores.base import GraphStore
@@ -54,7 +55,7 @@ class TableIndex(ABC):
         if need_texts and len(self.table):
             places = np.linspace(0, len(self.table) - 1, _SAMPLE).astype(np.int64)
             texts = [leaf.text for leaf in self.leaves()]
-            require_texts(texts, self.table.at(np.unique(places)))
+            require_texts(texts, self.table.at(unique(places)))
         return self
 
     @abstractmethod

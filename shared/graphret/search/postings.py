@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphret.lists import Lists
-from graphret.splice import Splice, ranges
+from graphret.numeric import ranges
+from graphret.splice import Splice
 from graphret.storage import Bundle, Parts
 
 # Where more than one list in so many came since the index was made, it is made anew.

@@ -17,10 +17,11 @@ from graphret.change import Change
 from graphret.columns import Strings
 from graphret.edges import NO_ROW, row_starts
 from graphret.lists import Lists, ends_of
+from graphret.numeric import ranges
 from graphret.search.analysis import Analyzer
 from graphret.search.fields import FieldText
 from graphret.search.postings import Postings
-from graphret.splice import Splice, ranges
+from graphret.splice import Splice
 from graphret.storage import Bundle, Parts
 
 #: Ends the name of a field that has rows: ``rows[]``.

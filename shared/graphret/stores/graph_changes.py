@@ -11,6 +11,7 @@ from graphret.change import Change
 from graphret.columns import TextArray
 from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
+from graphret.numeric import unique
 from graphret.storage import Bundle, Parts
 from graphret.stores.memory import Graph
 
@@ -55,7 +56,7 @@ def _edges_at(
 ) -> EdgeTable:
     """Return the edges at some nodes, and those that lead from others."""
     edges = graph.edges
-    chosen = np.isin(edges.source, np.union1d(nodes, sources))
+    chosen = np.isin(edges.source, unique(nodes, sources))
     chosen |= np.isin(edges.target, nodes)
     return edges.take(np.flatnonzero(chosen))
 

@@ -15,6 +15,7 @@ from graphret import storage
 from graphret.contracts import Lock
 from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
+from graphret.numeric import unique
 from graphret.schema import GraphSchema, SchemaBuilder
 from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import (
@@ -148,7 +149,7 @@ class MemoryStore(AttachedIndexes, GraphStore):
         require_direction(direction)
         require_limit(limit)
         nodes, edges = self.graph.nodes, self.graph.edges
-        anchors = np.unique(nodes.find(require_ids(ids)))
+        anchors = unique(nodes.find(require_ids(ids)))
         anchors = anchors[anchors >= 0]
         none = np.empty(0, dtype=np.int64)
         leaving = edges.leaving(anchors) if direction != "in" else none

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphret.columns import Records, Strings
 from graphret.edges import NO_ROW
 from graphret.executors import batched
+from graphret.numeric import unique
 from graphret.stores.ladybug.database import Session
 from graphret.stores.ladybug.tables import PROPERTIES, Catalog, column_of
 from graphret.stores.ladybug.writer import (
@@ -87,7 +88,7 @@ class Loader:
         """
         nodes, numbers = self._graph.nodes, dict[str, int]()
         table_of_set = np.zeros(len(nodes.label_sets), np.int64)
-        for code in np.unique(nodes.labels).tolist():
+        for code in unique(nodes.labels).tolist():
             labels = nodes.label_sets[code]
             label = labels[0] if labels else ""
             table_of_set[code] = numbers.setdefault(label, len(numbers))
