@@ -60,16 +60,22 @@ class Analyzer:
 
         Those in names stay, as do all where nothing else is left.
         """
-        if self.stopwords != "english":
-            return self(query)
-        content_words = (
-            word
-            for word, at, _ in tokenize(query)
-            if word not in QUESTION_WORDS or (at and query[at].isupper())
-        )
-        term_of = _terms(self.language, self.stopwords)
-        terms = [term for term in map(term_of, content_words) if term]
-        return [*terms, *_spelled_terms(query, term_of)] or self(query)
+        return [*_of_query(self, query)]
+
+
+@lru_cache(maxsize=64)  # one retrieval asks some twenty times
+def _of_query(analyzer: Analyzer, query: str) -> tuple[str, ...]:
+    """Do as `Analyzer.of_query`."""
+    if analyzer.stopwords != "english":
+        return tuple(analyzer(query))
+    content_words = (
+        word
+        for word, at, _ in tokenize(query)
+        if word not in QUESTION_WORDS or (at and query[at].isupper())
+    )
+    term_of = _terms(analyzer.language, analyzer.stopwords)
+    terms = [term for term in map(term_of, content_words) if term]
+    return (*terms, *_spelled_terms(query, term_of)) or tuple(analyzer(query))
 
 
 def _spelled_terms(text: str, term_of: Callable[[str], str]) -> Iterator[str]:
