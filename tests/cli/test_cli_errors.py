@@ -70,6 +70,15 @@ def test_build_add_compact_remove_and_inspect_agree(
     assert {key: after[key] for key in COUNTS} == {key: before[key] for key in COUNTS}
 
 
+def test_build_and_inspect_show_the_report_as_it_is_printed(tmp_path: Path) -> None:
+    corpus, out = write_corpus(tmp_path), tmp_path / "graph"
+    shown = graphret("build", corpus, "--out", out, "--encoder", "none").out
+    report = str(SageGraph.load(out, encoder=None).report())
+    assert "names that make links, the commonest" in report
+    assert shown.startswith(report + "\n")
+    assert graphret("inspect", "--graph", out).out.startswith(report + "\n")
+
+
 def test_query_finds_the_director_by_the_row_that_names_her(tmp_path: Path) -> None:
     graph, page = built(tmp_path), tmp_path / "deep" / "why.html"
     answer = graphret(

@@ -15,7 +15,7 @@ import typer
 
 from graphret.cli import metadata as metadata_
 from graphret.cli import options
-from graphret.cli.console import progress, remark, show, stdout
+from graphret.cli.console import progress, remark, show
 from graphret.cli.errors import MODEL
 from graphret.cli.options import option
 from graphret.methods import Preset, folder_of
@@ -142,7 +142,7 @@ def build(
             shutil.rmtree(blocks, ignore_errors=True)
     seconds = time.perf_counter() - start
     if not json:
-        stdout().print(graph.report())
+        show(False, {}, str(graph.report()))
     about = {
         "encoder": graph.encoder.name if graph.encoder else None,
         "seconds": round(seconds, 3),

@@ -251,7 +251,7 @@ def _inspect_folder(where: str, plot: Path | None, json: bool) -> None:
     show(
         json,
         {"folder": where, **report.to_dict(), "encoder": encoder, **about},
-        report,
+        str(report),
         f"{size}; {by}",
     )
 
