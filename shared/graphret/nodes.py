@@ -28,7 +28,7 @@ _CONDITIONS_KEPT = 16
 _BLOCK = 1 << 14
 _READ_SHARE = 20
 # More lookups than one for so many nodes are worth a dictionary.
-_FEW = 16
+_FEW = 32
 _COLUMNS = ("ids", "names", "texts", "properties")
 _OWN_FIELDS = ("id", "name", "text")
 
