@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from tests_support import HashingEncoder, edges_of, found_anew
 
 from graphret import Document, SageGraph, SageSettings, Table
-from graphret.corpus import Item
+from graphret.corpus import HeuristicMetadata, Item, MetadataExtractor
+from graphret.executors import LOCAL, Executor
 from graphret.graphs.locations import opened as opened_store
 from graphret.sage import persistence
 from graphret.sage.settings import LinkSettings, SimilaritySettings
@@ -97,7 +98,9 @@ def states(
     for _ in range(steps):
         if draw.random() < 0.6 or len(held) < 4:
             new = items(draw, draw.choice([1, 1, 3, most // 2]), most)
-            graph.add(new.values())
+            others = sorted(held.keys() - new.keys())
+            same = draw.sample(others, draw.choice([0, 0, len(others) // 2]))
+            graph.add([*(held[id_] for id_ in same), *new.values()])
             held.update(new)
         else:
             gone = draw.sample(sorted(held), draw.randint(1, 3))
@@ -140,6 +143,63 @@ def test_after_any_changes_the_edges_are_those_of_everything(
     assert list(graph.nodes) == list(built.nodes)
     assert edges_of(graph) == edges_of(built)
     assert graph.thresholds == built.thresholds
+
+
+class OfAll:
+    """Metadata that depend on more of other nodes than names."""
+
+    corpus_wide = True
+
+    def extract(
+        self, nodes: Sequence[Node], executor: Executor = LOCAL
+    ) -> list[dict[str, Any]]:
+        return [{"topic": f"one of {len(nodes)}"} for _ in nodes]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [None, HeuristicMetadata(), HeuristicMetadata(corpus_wide=False), OfAll()],
+)
+def test_what_is_held_as_it_comes_stays_as_it_is(
+    metadata: MetadataExtractor | None, tmp_path: Path
+) -> None:
+    folder = tmp_path / "graph"
+    held = items(random.Random(3), 30, 40)
+    SageGraph.build(held.values(), encoder=None, metadata=metadata).save(folder)
+    graph = SageGraph.load(folder, encoder=None, metadata=metadata)
+    state = graph.state
+    graph.add(held.values())
+    assert graph.state is state
+
+    id_ = next(id_ for id_ in held if id_.startswith("d"))
+    held[id_] = Document("Edited.", id=id_, title=held[id_].title)
+    graph.add(held.values())
+    assert edges_of(graph) == found_anew(graph)
+
+    pieces = [
+        Node(f"p{i}", ("Document",), "", text, {"source_id": f"s{i // 3}"})
+        for i, text in enumerate(graph.nodes.texts)
+    ]
+    graph.add_nodes(pieces)
+    state = graph.state
+    graph.add_nodes(pieces)
+    assert graph.state is state
+
+
+def test_texts_that_are_held_are_neither_cut_nor_embedded_again() -> None:
+    encoder = HashingEncoder()
+    held = items(random.Random(5), 30, 40)
+    graph = SageGraph.build(held.values(), encoder=encoder, chunker="semantic")
+    encoder.encoded.clear()
+    graph.add(held.values())
+    assert encoder.encoded == []
+
+    id_ = next(id_ for id_ in held if id_.startswith("d"))
+    held[id_] = Document("It was. It is now.", id=id_, title="Now")
+    graph.add(held.values())
+    assert {"It was. It is now."} <= {*encoder.encoded}
+    assert all("It is now" in text or "Now" in text for text in encoder.encoded)
+    assert edges_of(graph) == found_anew(graph)
 
 
 TEAM = "1911 Butler Christians football team"

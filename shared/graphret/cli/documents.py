@@ -217,9 +217,14 @@ def add(
             metadata, model, base_url, llm_cache, report, preset
         )
         with _changed(graph, metadata=extractor) as opened:
+            before = opened.nodes
             added = opened.add(corpus)
+    held = [*zip(before.get(added), opened.nodes.get(added), strict=True)]
+    n_new = sum(old is None for old, _ in held)
+    n_changed = sum(old != new for old, new in held) - n_new
     about = {"added": added, "skipped": list(corpus.skipped)}
-    _finish(opened, graph, about, f"added {len(added):,} nodes", json, extractor)
+    done = f"added {n_new:,} nodes, changed {n_changed:,}"
+    _finish(opened, graph, about, done, json, extractor)
 
 
 def remove(

@@ -7,7 +7,7 @@ a corpus.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Protocol
@@ -89,6 +89,30 @@ class SentenceChunker:
             }
             chunks.append(_packed(units, paragraphs, self.min_chars, self.max_chars))
         return chunks
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCuts:
+    """Cuts texts as they were cut before, and others by a chunker.
+
+    Parameters
+    ----------
+    chunker
+        What cuts a text that is not known.
+    cuts
+        The spans of the known texts.
+    """
+
+    chunker: Chunker
+    cuts: Mapping[str, list[Span]]
+
+    def spans(self, texts: Sequence[str]) -> list[list[Span]]:
+        """Return the chunks of each text."""
+        new = [text for text in texts if text not in self.cuts]
+        of_new = iter(self.chunker.spans(new) if new else ())
+        return [
+            self.cuts[text] if text in self.cuts else next(of_new) for text in texts
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from graphret.corpus import (
     to_edges,
     to_nodes,
 )
-from graphret.corpus.chunkers import named_chunker
+from graphret.corpus.chunkers import KnownCuts, named_chunker
 from graphret.corpus.metadata import described
 from graphret.corpus.readers import file_id
 from graphret.edges import EdgeTable
@@ -40,7 +40,7 @@ from graphret.sage.report import GraphReport, warn_if_flat
 from graphret.sage.retriever import SageRetriever
 from graphret.sage.settings import SageSettings
 from graphret.sage.similarity import Thresholds
-from graphret.sage.state import Changes, SageState, with_siblings
+from graphret.sage.state import Changes, SageState, known_cuts, with_siblings
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.embedding import embed
@@ -323,12 +323,14 @@ class SageGraph:
         A document or table that was read from a Markdown file takes the place of all
         that was read from it earlier. The edges afterwards are those of a graph built
         of everything with the same thresholds. What is read and linked again is what
-        the items touch.
+        the items touch; an item that the graph holds as it comes touches nothing.
         """
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
-        rows = self.settings.rows_per_segment
+        rows, chunker = self.settings.rows_per_segment, self.chunker
         with self._writing:
-            fresh = to_nodes(corpus, chunker=self.chunker, rows_per_segment=rows)
+            if chunker is not None:
+                chunker = KnownCuts(chunker, known_cuts(corpus.items, self.state))
+            fresh = to_nodes(corpus, chunker=chunker, rows_per_segment=rows)
             replaced = self.state.nodes_of(
                 id_ for item in corpus.items for id_ in (item.id, file_id(item.id))
             )

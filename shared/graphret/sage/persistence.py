@@ -69,7 +69,7 @@ def save(
     if (
         known is not None
         and touched is not None
-        and 0 < len(touched.nodes) * ONE_IN <= len(state.graph.nodes)
+        and len(touched.nodes) * ONE_IN <= len(state.graph.nodes)
         and storage.in_force(folder) is not None
         and not whole
     ):

@@ -5,13 +5,15 @@ A retrieval sees one state throughout.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from graphret.change import Change
-from graphret.corpus import MetadataExtractor, describe, from_chunks
+from graphret.corpus import Document, Item, MetadataExtractor, describe, from_chunks
+from graphret.corpus.chunkers import Span
 from graphret.corpus.chunks import number_of, source_of, without_derived
 from graphret.corpus.metadata import (
     EXTRACTED,
@@ -24,11 +26,14 @@ from graphret.corpus.metadata import (
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
+from graphret.numeric import unique
 from graphret.sage.connections import Connections
 from graphret.sage.similarity import Thresholds
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import Graph
 from graphret.types import Edge, Node
+
+_PLACE = {"chunk_index", "chunk_start", "chunk_end"}
 
 
 @dataclass
@@ -121,7 +126,8 @@ class SageState:
     ) -> tuple[SageState, Touched]:
         """Return the state with nodes and edges added, and other nodes taken away.
 
-        Nodes take the place of those that have their ids. With it comes what differs.
+        Nodes take the place of those that have their ids; one that is held as it comes
+        stays as it is. With the state comes what differs.
 
         Parameters
         ----------
@@ -136,6 +142,8 @@ class SageState:
         nodes = self.graph.nodes
         gone = {*gone} - {node.id for node in fresh}
         altered, names = self._described(fresh, gone, metadata)
+        if not (altered or gone or edges):
+            return self, Touched()
         change = Change.of(nodes, NodeTable.of(altered), gone)
         index = self.index.changed(change.only(self._reread(altered)))
         given = self.explicit.moved(len(change.after), change.places)
@@ -158,14 +166,17 @@ class SageState:
 
         With them come the names of the corpus, where metadata depend on them.
         """
-        if metadata is None or not metadata.corpus_wide:
-            return describe(fresh, metadata) if metadata else [*fresh], None
-        new = {node.id for node in fresh}
-        if not depends_on_names_alone(metadata):
-            kept = {n.id: n for n in self.graph.nodes if n.id not in {*new, *gone}}
-            described = describe([*kept.values(), *fresh], metadata)
-            return [node for node in described if kept.get(node.id) != node], None
+        if metadata is None:
+            return self._differing(fresh), None
+        if not metadata.corpus_wide:
+            return self._differing(describe(fresh, metadata)), None
         nodes = self.graph.nodes
+        if not depends_on_names_alone(metadata):
+            away = {*gone, *(node.id for node in fresh)}
+            kept = [node for node in nodes if node.id not in away]
+            return self._differing(describe([*kept, *fresh], metadata)), None
+        fresh = self._differing(undescribed(fresh), as_given=True)
+        new = {node.id for node in fresh}
         names = (
             self.connections.names or CorpusNames().changed((), undescribed(nodes))[0]
         )
@@ -177,6 +188,19 @@ class SageState:
         again = zip(others, describe_by(others, names), strict=True)
         altered = [after for before, after in again if after != before]
         return [*altered, *describe_by(fresh, names)], names
+
+    def _differing(
+        self, nodes: Iterable[Node], *, as_given: bool = False
+    ) -> list[Node]:
+        """Return those of some nodes that are not held as they are.
+
+        `as_given` compares them with what was given of those that are held, without
+        what an extractor found.
+        """
+        listed = [*nodes]
+        held = filter(None, self.graph.nodes.get([node.id for node in listed]))
+        known = {node.id: node for node in (undescribed(held) if as_given else held)}
+        return [node for node in listed if known.get(node.id) != node]
 
     def _reread(self, altered: Sequence[Node]) -> set[str]:
         """Return the ids of those of the nodes of which an index reads another text."""
@@ -229,6 +253,35 @@ class Changes:
 def _bare(node: Node) -> Node:
     """Return a node without what graphret found out about it."""
     return without_derived(without(node, EXTRACTED))
+
+
+def known_cuts(items: Iterable[Item], state: SageState) -> dict[str, list[Span]]:
+    """Return how those texts are cut that documents still have, by the text."""
+    texts = {item.id: item.text for item in items if isinstance(item, Document)}
+    positions = [position for _, position in state.connections.facts.of_items(texts)]
+    chunks: dict[str, list[Node]] = defaultdict(list)
+    for node in state.graph.nodes.at(unique(np.asarray(positions, np.int64))):
+        source = node.properties.get("source_id")
+        if source in texts and node.properties.keys() >= _PLACE:
+            chunks[source].append(node)
+    cuts = {}
+    for source, found in chunks.items():
+        found.sort(key=lambda node: number_of(node, "chunk_index"))
+        spans = [
+            (n.properties["chunk_start"], n.properties["chunk_end"]) for n in found
+        ]
+        if _is_cut_so(texts[source], spans, [node.text for node in found]):
+            cuts[texts[source]] = spans
+    return cuts
+
+
+def _is_cut_so(text: str, spans: Sequence[Span], chunks: Sequence[str]) -> bool:
+    """Whether chunks are the spans of a text, and lose nothing but whitespace."""
+    begins, ends = zip(*spans, strict=True)
+    between = zip((0, *ends), (*begins, len(text)), strict=True)
+    return [text[begin:end] for begin, end in spans] == chunks and not any(
+        text[begin:end].strip() for begin, end in between
+    )
 
 
 def with_siblings(
