@@ -189,10 +189,10 @@ def test_edges_between_items_become_edges_between_nodes() -> None:
     ]
     corpus = Corpus(tuple(items), tuple(edges))
     nodes = to_nodes(corpus, chunker=SentenceChunker(0, 30))
-    assert to_edges(corpus.edges, nodes, existing_ids={"old"}) == [
+    assert to_edges(corpus.edges, nodes, held={"old": "old#0"}) == [
         Edge("d#0", "cites", "t#0"),
         Edge("d#1", "about", "r", 0.5, {"a": 1}),
-        Edge("r", "in", "old"),
+        Edge("r", "in", "old#0"),
     ]
     with pytest.raises(InvalidInput, match=r"'r' -in-> 'old'.*'old'"):
         to_edges(corpus.edges, nodes)

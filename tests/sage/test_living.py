@@ -17,6 +17,7 @@ from tests_support import HashingEncoder, edges_of, found_anew
 
 from graphret import Document, SageGraph, SageSettings, Table
 from graphret.corpus import HeuristicMetadata, Item, MetadataExtractor
+from graphret.errors import InvalidInput
 from graphret.executors import LOCAL, Executor
 from graphret.graphs.locations import opened as opened_store
 from graphret.sage import persistence
@@ -202,6 +203,21 @@ def test_texts_that_are_held_are_neither_cut_nor_embedded_again() -> None:
     assert edges_of(graph) == found_anew(graph)
 
 
+def test_a_new_item_has_edges_to_items_that_the_graph_holds() -> None:
+    old = [Document("One. " * 999, id="old", title="Old"), Document("Two.", id="b")]
+    graph = SageGraph.build(old, encoder=None, edges=[Edge("old", "CITES", "b")])
+    edges = [Edge("new", "CITES", "old"), Edge("b", "CITES", "old#1")]
+    graph.add([Document("Three.", id="new")], edges=edges)
+    cites = graph.store.neighbors(["old#0", "old#1"], relations=["CITES"])
+    assert sorted((edge.source, edge.target) for edge in cites) == [
+        ("b#0", "old#1"),
+        ("new#0", "old#0"),
+        ("old#0", "b#0"),
+    ]
+    with pytest.raises(InvalidInput, match="'gone'"):
+        graph.add([], edges=[Edge("b", "CITES", "gone")])
+
+
 TEAM = "1911 Butler Christians football team"
 RESULTS = Table(
     ["Opponent"], [["Wabash"], ["Butler"]], id="t", title="1911 Christians results"
@@ -351,6 +367,10 @@ def test_what_changed_is_saved_beside_the_graph_and_opened_with_it(
     graph = SageGraph.build(held.values(), encoder=encoder, edges=given)
     graph.save(tmp_path)
     written = {path: path.stat().st_mtime_ns for path in tmp_path.glob("gen-*/*")}
+    graph.add([], edges=[Edge(ids[1], "CITES", ids[3])])  # and no node
+    graph.save(tmp_path)
+    opened = SageGraph.load(tmp_path, encoder=encoder)
+    assert edges_of(opened) == edges_of(graph)
     for state in states(graph, held, draw, 5, 8):
         state.save(tmp_path)
         kept = {path: path.stat().st_mtime_ns for path in written if path.exists()}

@@ -361,19 +361,20 @@ def to_nodes(
 
 
 def to_edges(
-    edges: Iterable[Edge], nodes: Iterable[Node], existing_ids: Iterable[str] = ()
+    edges: Iterable[Edge], nodes: Iterable[Node], held: Mapping[str, str] | None = None
 ) -> list[Edge]:
     """Return edges between items as edges between their nodes.
 
     An end that names a node stays; one that names a document or table becomes its first
-    chunk or segment; one of `existing_ids`, those of a graph that the nodes are added
-    to, stays. Any other end raises `InvalidInput`.
+    chunk or segment. `held` has the node of each name that a graph knows to which the
+    nodes are added. Any other end raises `InvalidInput`.
     """
-    node_by_name: dict[str, str] = {}
+    node_by_name = dict(held or {})
+    of_nodes: dict[str, str] = {}
     for node in nodes:
-        node_by_name.setdefault(node.properties.get("source_id", node.id), node.id)
-        node_by_name[node.id] = node.id
-    node_by_name = {id_: id_ for id_ in existing_ids} | node_by_name
+        of_nodes.setdefault(node.properties.get("source_id", node.id), node.id)
+        of_nodes[node.id] = node.id
+    node_by_name |= of_nodes
     node_edges = []
     for edge in edges:
         require_edge(edge)

@@ -117,6 +117,19 @@ class SageState:
                 found[node.id].add(node.id)
         return found
 
+    def first_nodes_of(self, items: Iterable[str]) -> dict[str, str]:
+        """Return the node of each id, or the first that was made of its item or file.
+
+        Unknown ids are left out.
+        """
+        first = {}
+        for item, ids in self.nodes_of(items).items():
+            if ids:
+                nodes = self.graph.nodes.at(self.graph.nodes.positions(sorted(ids)))
+                of_item = min(nodes, key=lambda node: number_of(node, "chunk_index"))
+                first[item] = item if item in ids else of_item.id
+        return first
+
     def changed(
         self,
         fresh: Sequence[Node],
