@@ -115,6 +115,16 @@ class SageGraph(sage.SageGraph):
             _chunks(listed), edges=edges, replace_documents=replace_documents
         )
 
+    def refresh(self, nodes: Iterable[Any]) -> Changes:
+        """Make the graph hold exactly these documents, and return what changed.
+
+        They are LangChain's, cut as they are to be found, or graphret's nodes.
+        """
+        listed = list(nodes)
+        if any(isinstance(node, Document) for node in listed):
+            listed = _chunks(listed)
+        return super().refresh(listed)
+
     def refresh_from_store(
         self, store: BaseStore[str, Document] | VectorStore | Iterable[Document]
     ) -> Changes:
@@ -132,7 +142,7 @@ class SageGraph(sage.SageGraph):
         InvalidInput
             When a vector store does not list its documents, or there are none.
         """
-        return self.refresh(_chunks(documents_of(store)))
+        return self.refresh(documents_of(store))
 
     def as_retriever(
         self,

@@ -254,11 +254,8 @@ class SageGraph(graphret.SageGraph):
             isinstance(item, BaseNode) for item in listed
         ):
             return super().add(listed, edges=edges)
-        documents = [item for item in listed if isinstance(item, Document)]
-        parts = [item for item in listed if not isinstance(item, Document)]
-        nodes = [*SageNodeParser().get_nodes_from_documents(documents), *parts]
-        ids = [document.doc_id for document in documents]
-        return self._put(_own(nodes), edges, ids, replace_documents=True)
+        ids = [item.doc_id for item in listed if isinstance(item, Document)]
+        return self._put(_own(_split(listed)), edges, ids, replace_documents=True)
 
     def add_nodes(
         self,
@@ -302,9 +299,19 @@ class SageGraph(graphret.SageGraph):
             }
         )
 
+    def refresh(self, nodes: Iterable[Any]) -> Changes:
+        """Make the graph hold exactly these nodes, and return what changed.
+
+        They are LlamaIndex documents or nodes, as `add` takes them, or graphret's.
+        """
+        listed = list(nodes)
+        if any(isinstance(node, BaseNode) for node in listed):
+            listed = _own(_split(listed))
+        return super().refresh(listed)
+
     def refresh_from_index(self, index: VectorStoreIndex) -> Changes:
         """Update the graph from an index; return what was added, changed, deleted."""
-        return self.refresh(_own(nodes_of(index)))
+        return self.refresh(nodes_of(index))
 
     def as_retriever(
         self,
@@ -494,6 +501,14 @@ def without_parents(nodes: Iterable[Any]) -> list[Any]:
         if not isinstance(node, BaseNode)
         or not any(child.node_id in ids for child in node.child_nodes or ())
     ]
+
+
+def _split(items: Iterable[BaseNode]) -> list[BaseNode]:
+    """Return nodes, and those that documents are cut into."""
+    listed = list(items)
+    documents = [item for item in listed if isinstance(item, Document)]
+    parts = [item for item in listed if not isinstance(item, Document)]
+    return [*SageNodeParser().get_nodes_from_documents(documents), *parts]
 
 
 def _own(nodes: Iterable[BaseNode]) -> list[Node]:

@@ -41,6 +41,7 @@ from langchain_graphret import (
     from_document,
     to_document,
 )
+from langchain_graphret.graph import documents_of
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 SCALARS = (
@@ -279,6 +280,7 @@ def test_a_graph_follows_a_store(
     assert graph.refresh_from_store(store).deleted == ("old",)
     assert mentions(graph) == venue_links
     assert not graph.refresh_from_store(store)
+    assert not graph.refresh(documents_of(store))
 
     gone = sorted(node.id for node in graph.nodes if node.name == "Stadion Poljud")
     new = Document(

@@ -59,6 +59,7 @@ from graphret import SageGraph as CoreGraph
 from graphret import Table
 from graphret.corpus import HeuristicMetadata, describe, to_nodes
 from graphret.errors import InvalidInput
+from graphret.sage.state import Changes
 from graphret.types import Node
 from llama_index_graphret import (
     EncoderEmbedding,
@@ -154,6 +155,7 @@ def test_an_index_gets_the_links_of_the_files_and_is_followed(
     graph = SageGraph.from_nodes(nodes_of(index), encoder=None)
     assert mentions(graph) == venue_links
     assert not graph.refresh_from_index(index)
+    assert not graph.refresh(nodes_of(index))
 
     poljud = [node for node in graph.nodes if node.name == "Stadion Poljud"]
     index.delete_ref_doc(poljud[0].properties["source_id"], delete_from_docstore=True)
@@ -192,6 +194,19 @@ def test_a_graph_takes_what_its_class_took(documents: list[Document]) -> None:
             graphret.read(documents), encoder=None
         ).nodes
     }
+
+
+def test_a_graph_is_brought_to_what_a_reader_reads_now(
+    documents: list[Document],
+) -> None:
+    graph = SageGraph.from_documents(documents, encoder=None)
+    assert not graph.refresh(documents)
+    done = graph.refresh(documents[1:])
+    assert done.deleted
+    assert done == Changes(deleted=done.deleted)
+    assert [*graph.nodes] == [
+        *SageGraph.from_documents(documents[1:], encoder=None).nodes
+    ]
 
 
 # -- embeddings
