@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 
 def stdout(*, stderr: bool = False) -> Console:
@@ -34,7 +34,7 @@ def stderr() -> Console:
     return stdout(stderr=True)
 
 
-def show(as_json: bool, value: Mapping[str, Any], *renderables: Any) -> None:
+def show(as_json: bool, value: Mapping[str, Any], *renderables: RenderableType) -> None:
     """Print one JSON object (ASCII unless stdout is UTF-8), or strings and renderables.
 
     Strings are printed as they are, without markup or wrapping.
