@@ -16,7 +16,7 @@ _BLOCK = 1 << 16
 def unique(*several: NDArray[np.integer[Any]]) -> NDArray[Any]:
     """Return the distinct numbers of one or more arrays, ascending.
 
-    `numpy.unique` hashes whole numbers, which takes up to thirty times as long.
+    `numpy.unique` hashes whole numbers since 2.3: it takes up to thirty times as long.
     """
     values = np.sort(np.concatenate([one.ravel() for one in several]))
     is_first = np.ones(len(values), dtype=bool)

@@ -189,7 +189,7 @@ def test_edges_between_items_become_edges_between_nodes() -> None:
     ]
     corpus = Corpus(tuple(items), tuple(edges))
     nodes = to_nodes(corpus, chunker=SentenceChunker(0, 30))
-    assert to_edges(corpus.edges, nodes, held={"old": "old#0"}) == [
+    assert to_edges(corpus.edges, nodes, held=lambda _: {"old": "old#0"}) == [
         Edge("d#0", "cites", "t#0"),
         Edge("d#1", "about", "r", 0.5, {"a": 1}),
         Edge("r", "in", "old#0"),

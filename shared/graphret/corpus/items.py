@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
@@ -361,23 +361,28 @@ def to_nodes(
 
 
 def to_edges(
-    edges: Iterable[Edge], nodes: Iterable[Node], held: Mapping[str, str] | None = None
+    edges: Iterable[Edge],
+    nodes: Iterable[Node],
+    held: Callable[[Collection[str]], Mapping[str, str]] = lambda _: {},
 ) -> list[Edge]:
     """Return edges between items as edges between their nodes.
 
     An end that names a node stays; one that names a document or table becomes its first
-    chunk or segment. `held` has the node of each name that a graph knows to which the
-    nodes are added. Any other end raises `InvalidInput`.
+    chunk or segment. `held` returns the nodes of other names, those that it knows, of a
+    graph that the nodes are added to. Any other end raises `InvalidInput`.
     """
-    node_by_name = dict(held or {})
-    of_nodes: dict[str, str] = {}
-    for node in nodes:
-        of_nodes.setdefault(node.properties.get("source_id", node.id), node.id)
-        of_nodes[node.id] = node.id
-    node_by_name |= of_nodes
-    node_edges = []
-    for edge in edges:
+    listed = list(edges)
+    for edge in listed:
         require_edge(edge)
+    node_by_name: dict[str, str] = {}
+    for node in nodes:
+        node_by_name.setdefault(node.properties.get("source_id", node.id), node.id)
+        node_by_name[node.id] = node.id
+    ends = {end for edge in listed for end in (edge.source, edge.target)}
+    if others := ends - node_by_name.keys():
+        node_by_name |= held(others)
+    node_edges = []
+    for edge in listed:
         if missing := {edge.source, edge.target} - node_by_name.keys():
             relation = f"{edge.source!r} -{edge.relation}-> {edge.target!r}"
             raise InvalidInput(

@@ -434,9 +434,7 @@ class SageGraph:
         self, fresh: Sequence[Node], gone: Collection[str], edges: Sequence[Edge] = ()
     ) -> None:
         """Put the state in force that has `fresh` and not `gone`; the lock is held."""
-        ends = {end for edge in edges for end in (edge.source, edge.target)}
-        held = self.state.first_nodes_of(ends) if ends else {}
-        given = to_edges(edges, fresh, held)
+        given = to_edges(edges, fresh, self.state.first_nodes_of)
         self.state, touched = self.state.changed(fresh, gone, given, self.metadata)
         if self._saved is not None and self._saved.touched is not None:
             self._saved.touched.add(touched)
