@@ -58,6 +58,11 @@ def test_build_add_compact_remove_and_inspect_agree(
     )  # its text says Ann Ames
 
     assert len([*out.glob("gen-*")]) == 2  # the change lies beside the graph
+    written = graphret("inspect", "--graph", out, "--json").json["generation"]
+    again = graphret("add", "--graph", out, more)
+    assert again.out.startswith("added 0 nodes, changed 0;")
+    same = graphret("inspect", "--graph", out, "--json").json
+    assert same["generation"] == written
     compact = graphret("compact", "--graph", out, "--json").json
     assert len([*out.glob("gen-*")]) == 1
     assert compact == {"folder": str(out), **{key: added[key] for key in COUNTS}}

@@ -283,8 +283,10 @@ def _changed(where: str, *, whole: bool = False, **more: Any) -> Iterator[SageGr
     storage.read_current(folder)  # the lock would create a missing folder
     with storage.writing(folder):
         graph = options.open_graph(where, **more)
+        before = graph.state
         yield graph
-        graph.save(folder, whole=whole)
+        if whole or graph.state is not before:
+            graph.save(folder, whole=whole)
 
 
 def _finish(
