@@ -435,7 +435,6 @@ def _entries(
         indices = by_term.indices[held]  # ascending
         if len(indices):
             at = np.minimum(np.searchsorted(indices, rows), len(indices) - 1)
-            out[order, column] = np.where(
-                indices[at] == rows, by_term.data[held][at], 0.0
-            )
+            found = np.flatnonzero(indices.take(at) == rows)
+            out[order[found], column] = by_term.data[held].take(at[found])
     return out
