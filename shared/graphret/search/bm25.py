@@ -428,13 +428,15 @@ def _entries(
     """Return the entries of a matrix at some rows and terms, ``(rows, terms)``."""
     # sought in ascending order, and as the same type, they are found far sooner
     order = np.argsort(rows)
-    rows = rows[order].astype(by_term.indices.dtype)
-    out = np.zeros((len(rows), len(terms)), dtype=np.float32)
-    for column, term in enumerate(terms.tolist()):
+    sought = rows[order].astype(by_term.indices.dtype)
+    found = np.zeros((len(terms), len(rows)), dtype=np.float32)
+    for of_term, term in zip(found, terms.tolist(), strict=True):
         held = slice(by_term.indptr[term], by_term.indptr[term + 1])
         indices = by_term.indices[held]  # ascending
         if len(indices):
-            at = np.minimum(np.searchsorted(indices, rows), len(indices) - 1)
-            found = np.flatnonzero(indices.take(at) == rows)
-            out[order[found], column] = by_term.data[held].take(at[found])
+            at = np.minimum(indices.searchsorted(sought), len(indices) - 1)
+            of_term[:] = by_term.data[held].take(at)
+            of_term *= indices.take(at) == sought
+    out = np.empty((len(rows), len(terms)), dtype=np.float32)
+    out[order] = found.T
     return out
