@@ -53,13 +53,13 @@ class CombinedIndex(CombinedTable, ArrayIndex):
         return super().scores(query)
 
     def _scores(self, query: str) -> NDArray[np.float32]:
-        total = np.zeros(len(self.table), dtype=np.float32)
+        parts = []
         for name, share in self.shares(query).items():
             if share:
-                total += np.float32(share) * min_max(
-                    self.members[name].scores(query), self.members[name].least
-                )
-        return total
+                member = self.members[name]
+                scaled = min_max(member.scores(query), member.least)
+                parts.append(scaled if share == 1 else np.float32(share) * scaled)
+        return sum(parts[1:], start=parts[0])
 
 
 class HybridIndex(CombinedIndex):
@@ -205,7 +205,7 @@ class HybridIndex(CombinedIndex):
         """
         if self.dense is None:
             return np.zeros(len(positions), dtype=np.float32)
-        return min_max(self.dense.scores(query))[positions]
+        return min_max(self.dense.scores(query), at=positions)
 
     def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
         """Return how well nodes answer together, 0 … 1.

@@ -185,18 +185,23 @@ def _highest(values: NDArray[np.float32], k: int) -> np.float32:
 
 
 def min_max(
-    scores: NDArray[np.float32], low: float | None = None
+    scores: NDArray[np.float32],
+    low: float | None = None,
+    at: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float32]:
     """Scale scores to 0 … 1; scores that are all alike become 0.
 
-    `low` is the lowest score, where it is known.
+    `low` is the lowest score, where it is known. With `at` only the scores there are
+    returned.
     """
+    chosen = scores if at is None else scores[at]
     if not len(scores):
-        return scores
+        return chosen
     low, high = float(scores.min()) if low is None else low, float(scores.max())
     if high <= low:
-        return np.zeros_like(scores)
-    return np.asarray((scores - low) / (high - low), dtype=np.float32)
+        return np.zeros_like(chosen)
+    above = chosen - low if low else chosen  # as every pass over many counts
+    return np.asarray(above / (high - low), dtype=np.float32)
 
 
 def require_queries(queries: str | Iterable[str]) -> list[str]:
