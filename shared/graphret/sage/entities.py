@@ -94,7 +94,7 @@ class Entities:
         given = node.properties.get("entities") or ()
         found: dict[int, int] = {}
         for name in [given] if isinstance(given, str) else given:
-            if isinstance(name, str) and (key := _normalized(name)):
+            if isinstance(name, str) and (key := normalized(name)):
                 code = self.names.of(key)
                 if code not in found:
                     found[code] = self.spellings.of(name)
@@ -150,7 +150,7 @@ class Entities:
         return unique(bearers)
 
 
-_normalized = lru_cache(1 << 18)(normalize_name)
+normalized = lru_cache(1 << 18)(normalize_name)  # names and cells repeat
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,12 @@ from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
 from graphret.numeric import flags, gathered, unique
 from graphret.sage.embeddings import Embeddings
-from graphret.sage.entities import Entities, EntityIncidence, overlapping
+from graphret.sage.entities import (
+    Entities,
+    EntityIncidence,
+    normalized,
+    overlapping,
+)
 from graphret.sage.facts import NodeFacts
 from graphret.sage.neighbors import COLUMNS, Neighbors, pair_numbers
 from graphret.sage.relinked import Relinked
@@ -29,7 +34,6 @@ from graphret.sage.signals import DOCUMENT, ROLES, SIGNALS, TABLE, Signal, roles
 from graphret.search.dense import DenseIndex
 from graphret.search.nearest import pair_similarities
 from graphret.storage import Bundle, Parts
-from graphret.text import normalize_name
 
 #: The least value of each signal that makes an edge, by kind of pair: ``{kind: {signal:
 #: value}}``.
@@ -474,7 +478,7 @@ def _cells_of(given: Mapping[str, Any]) -> Cells:
     cells: Cells = {}
     for i, row in enumerate(given.get("table_rows") or ()):
         for j, cell in enumerate(row):
-            if key := normalize_name(str(cell)):
+            if key := normalized(str(cell)):
                 cells.setdefault(f" {key} ", (i, header[j] if j < len(header) else ""))
     return cells
 
@@ -485,7 +489,7 @@ def _cell_of(cells: Cells, names: Sequence[str]) -> tuple[int, str]:
     They are `NO_ROW` and no column where no cell says one. A cell that is the name goes
     before one that contains it.
     """
-    wanted = [f" {normalize_name(name)} " for name in names]
+    wanted = [f" {normalized(name)} " for name in names]
     if said := next((name for name in wanted if name in cells), None):
         return cells[said]
     return next(
