@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,6 @@ from graphret.lists import Lists
 from graphret.numeric import padded
 from graphret.storage import Bundle, Parts
 from graphret.text_index import TextIndex
-
-T = TypeVar("T", bound=np.generic)
 
 
 class Codes:

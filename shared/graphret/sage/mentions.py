@@ -365,7 +365,7 @@ class NodeNames:
         ):  # a year says something, another number does not
             return []
         rarest, *others = sorted(need, key=lambda word: (n_names[word], word))
-        if n_names[rarest] > _MAX_POSTINGS:
+        if not self._completes(rarest):
             return []
         # most names with the rarest word lack the next one: they are not cut in words
         next_rarest = others[0] if others else ""

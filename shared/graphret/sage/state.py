@@ -124,10 +124,12 @@ class SageState:
         """
         first = {}
         for item, ids in self.nodes_of(items).items():
-            if ids:
+            if item in ids:
+                first[item] = item
+            elif ids:
                 nodes = self.graph.nodes.at(self.graph.nodes.positions(sorted(ids)))
                 of_item = min(nodes, key=lambda node: number_of(node, "chunk_index"))
-                first[item] = item if item in ids else of_item.id
+                first[item] = of_item.id
         return first
 
     def changed(
