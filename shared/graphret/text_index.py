@@ -140,19 +140,21 @@ class SavedLists(Mapping[str, tuple[V, ...]]):
         read: Callable[[slice], Sequence[V]],
     ) -> None:
         self._keys, self._starts, self._read = keys, starts, read
-        self._list = lru_cache(_LISTS_KEPT)(self._read_list)  # some are asked for often
+        # texts say some keys over and over
+        self._find = lru_cache(_LISTS_KEPT)(keys.find)
+        self._list = lru_cache(_LISTS_KEPT)(self._read_list)
 
     def __getitem__(self, key: str) -> tuple[V, ...]:
         return self._list(self._keys[key])
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the list of a key, or else the default."""
-        at = self._keys.find(key)
+        at = self._find(key)
         return default if at < 0 else self._list(at)
 
     def count(self, key: str) -> int:
         """Return how long the list of a key is, 0 where there is none, unread."""
-        at = self._keys.find(key)
+        at = self._find(key)
         return 0 if at < 0 else int(self._starts[at + 1] - self._starts[at])
 
     def _read_list(self, at: int) -> tuple[V, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import chain, pairwise
@@ -284,10 +284,14 @@ class BM25Index(ArrayIndex):
         """
         if len(positions) * _FEW >= len(self.table) or query in self._recent:
             return super().score_at(query, positions)
-        by_term = np.ascontiguousarray(self.term_weights(query, positions).T)
-        return np.asarray(
-            by_term.sum(axis=0), dtype=np.float32
-        )  # term after term, as in `_scores`
+        weights, terms = self._weights(query)
+        order = np.argsort(positions)
+        found = np.zeros(len(positions), dtype=np.float32)
+        for of_term in _found(weights.of_nodes, positions[order], terms):
+            found += of_term  # term after term, as in `_scores`
+        scores = np.empty_like(found)
+        scores[order] = found
+        return scores
 
     def term_weights(
         self, query: str, positions: NDArray[np.int64]
@@ -426,17 +430,29 @@ def _entries(
     by_term: sp.csc_matrix, rows: NDArray[Any], terms: NDArray[np.int64]
 ) -> NDArray[np.float32]:
     """Return the entries of a matrix at some rows and terms, ``(rows, terms)``."""
-    # sought in ascending order, and as the same type, they are found far sooner
     order = np.argsort(rows)
-    sought = rows[order].astype(by_term.indices.dtype)
     found = np.zeros((len(terms), len(rows)), dtype=np.float32)
-    for of_term, term in zip(found, terms.tolist(), strict=True):
-        held = slice(by_term.indptr[term], by_term.indptr[term + 1])
-        indices = by_term.indices[held]  # ascending
-        if len(indices):
-            at = np.minimum(indices.searchsorted(sought), len(indices) - 1)
-            of_term[:] = by_term.data[held].take(at)
-            of_term *= indices.take(at) == sought
+    for of_term, entries in zip(
+        found, _found(by_term, rows[order], terms), strict=True
+    ):
+        of_term[:] = entries
     out = np.empty((len(rows), len(terms)), dtype=np.float32)
     out[order] = found.T
     return out
+
+
+def _found(
+    by_term: sp.csc_matrix, rows: NDArray[Any], terms: NDArray[np.int64]
+) -> Iterator[NDArray[np.float32] | float]:
+    """Yield the entries of each term at some ascending rows, ``(rows,)``."""
+    sought = rows.astype(by_term.indices.dtype)  # as the same type found far sooner
+    for term in terms.tolist():
+        held = slice(by_term.indptr[term], by_term.indptr[term + 1])
+        indices = by_term.indices[held]  # ascending
+        if not len(indices):
+            yield 0.0
+            continue
+        at = np.minimum(indices.searchsorted(sought), len(indices) - 1)
+        entries = by_term.data[held].take(at)
+        entries *= indices.take(at) == sought
+        yield entries

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from graphret.search.arrays import ArrayIndex
     from graphret.search.fields import NodeText
 
-_RUN = 64
+_GROUP = 64
 T = TypeVar("T")
 
 
@@ -158,29 +158,31 @@ def top_k(
     """
     allowed = None if mask is None else np.flatnonzero(mask)
     values = scores if allowed is None else scores[allowed]
-    if k >= len(values):
-        kept = np.arange(len(values))
-    else:
-        floor = _highest(values, k)
-        above = np.flatnonzero(values > floor)
-        kept = np.sort(
-            np.concatenate([above, np.flatnonzero(values == floor)[: k - len(above)]])
-        )
+    kept = _highest(values, k) if k < len(values) else np.arange(len(values))
     order = kept[np.argsort(-values[kept], kind="stable")]
     return np.asarray(order if allowed is None else allowed[order], dtype=np.int64)
 
 
-def _highest(values: NDArray[np.float32], k: int) -> np.float32:
-    """Return the k-th highest of values, of which there are more than k."""
-    # k runs have their highest at the bound or above, so that most values need not be
-    # compared.
-    if _RUN * k < len(values):
-        tops = values[: len(values) // _RUN * _RUN].reshape(-1, _RUN).max(axis=1)
-        bound = np.partition(tops, len(tops) - k)[len(tops) - k]
-        above = values[values > bound]
-        if len(above) < k:
-            return np.float32(bound)
-        values = above
+def _highest(values: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    """Return the positions of the k highest of more values, ascending.
+
+    Of equal ones the first are returned.
+    """
+    if _GROUP * k < len(values):
+        # k groups reach the bound: most values need not be compared any further
+        groups = values[: len(values) // _GROUP * _GROUP].reshape(_GROUP, -1)
+        bound = _kth_highest(groups.max(axis=0), k)
+        above = np.flatnonzero(values > bound)
+        if len(above) >= k:
+            return np.asarray(above[_highest(values[above], k)])
+    else:
+        bound = _kth_highest(values, k)
+        above = np.flatnonzero(values > bound)
+    level = np.flatnonzero(values == bound)[: k - len(above)]
+    return np.sort(np.concatenate([above, level]))
+
+
+def _kth_highest(values: NDArray[np.float32], k: int) -> np.float32:
     return np.float32(np.partition(values, len(values) - k)[len(values) - k])
 
 
