@@ -25,7 +25,7 @@ from graphret.where import Where, both, lookup
 T = TypeVar("T")
 
 _CONDITIONS_KEPT = 16
-_BLOCK = 1 << 14
+_BLOCK = 1 << 8
 _READ_SHARE = 20
 # More lookups than one for so many nodes are worth a dictionary.
 _FEW = 32

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from typing import Any, Protocol
 
@@ -317,7 +316,7 @@ class CorpusNames:
         self._nodes_by_name = nodes_by_name or Layered({})
         self._gazetteer = gazetteer or Gazetteer(self._nodes_by_name)
         self._saved: Parts | None = None
-        self.in_cell = cache(self._in_cell)  # cells repeat
+        self._in_cells: dict[str, list[str]] = {}  # as cells repeat
 
     def changed(
         self, gone: Iterable[Node], come: Iterable[Node]
@@ -387,11 +386,14 @@ class CorpusNames:
                 name_by_span[start, end] = name
         return [name_by_span[span] for span in sorted(name_by_span)]
 
-    def _in_cell(self, cell: str) -> list[str]:
+    def in_cell(self, cell: str) -> list[str]:
         """Return the cell, if it can be a name, and the names of the corpus in it."""
+        if (known := self._in_cells.get(cell)) is not None:
+            return known
         cell_name = [cell.strip()] if _is_textual(cell) else []
         corpus_names = self._corpus_names_in(cell, tokenize(cell))
-        return cell_name + [name for name, *_ in corpus_names]
+        found = cell_name + [name for name, *_ in corpus_names]
+        return self._in_cells.setdefault(cell, found)
 
     def _corpus_names_in(
         self, text: str, tokens: Sequence[Token]

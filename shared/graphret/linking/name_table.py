@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
 
 from graphret.columns import TextArray
@@ -27,14 +28,13 @@ def updated_postings(
 
     A key without postings is left out.
     """
-    changed = {key: set(table.get(key, ())) for key, _ in chain(removed, added)}
-    for key, posting in removed:
-        changed[key].discard(posting)
-    for key, posting in added:
-        changed[key].add(posting)
-    return table.changed(
-        {key: tuple(sorted(postings)) or None for key, postings in changed.items()}
-    )
+    keys = dict.fromkeys(key for key, _ in chain(removed, added))
+    known = {(key, posting) for key in keys for posting in table.get(key, ())}
+    postings = sorted((known - {*removed}) | {*added})
+    changed: dict[K, tuple[V, ...] | None] = dict.fromkeys(keys)
+    for key, of_key in groupby(postings, itemgetter(0)):
+        changed[key] = tuple(posting for _, posting in of_key)
+    return table.changed(changed)
 
 
 def name_table_parts(table: Layered[str, tuple[NamedNode, ...]]) -> Parts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -52,8 +52,11 @@ class Entities:
 
     def changed(self, change: Change) -> Entities:
         """Return the entities after a change, reading the fresh nodes."""
-        found = [self._read(node) for node in change.nodes]
-        names, spelled = (CodeLists.of(one[i] for one in found) for i in (0, 1))
+        pairs, starts = CodeLists.of(map(self._read, change.nodes)).pack()
+        names, spelled = (
+            CodeLists.packed(codes, starts // 2)
+            for codes in pairs.reshape(-1, 2).T.copy()
+        )
         borne, n_names = self.borne.changed(change, names), len(self.names)
         went = self.borne.at(change.left)
         return replace(
@@ -89,8 +92,8 @@ class Entities:
             counts=np.bincount(borne.codes, minlength=len(names)),
         )
 
-    def _read(self, node: Node) -> tuple[list[int], list[int]]:
-        """Return the names of a node, and how it spells them."""
+    def _read(self, node: Node) -> list[int]:
+        """Return the names of a node, and behind each how it spells it."""
         given = node.properties.get("entities") or ()
         found: dict[int, int] = {}
         for name in [given] if isinstance(given, str) else given:
@@ -98,7 +101,7 @@ class Entities:
                 code = self.names.of(key)
                 if code not in found:
                     found[code] = self.spellings.of(name)
-        return [*found], [*found.values()]
+        return [*chain.from_iterable(found.items())]
 
     def spelling_of(self, names: NDArray[np.int64]) -> list[str]:
         """Return how the first node that bears each of some names spells it."""

@@ -17,7 +17,7 @@ from graphret.change import Change
 from graphret.corpus.chunks import DOCUMENT, source_of
 from graphret.corpus.names import file_of
 from graphret.corpus.readers import file_id
-from graphret.numeric import flags
+from graphret.numeric import flags, gathered
 from graphret.sage.codes import Codes
 from graphret.sage.names import title_of
 from graphret.storage import Bundle, Parts
@@ -64,7 +64,8 @@ class NodeFacts:
         columns["is_head"] = change.column(self.is_head, no_heads)
         facts = NodeFacts(self.strings.packed(), **columns)
         touched = np.append(facts.file[change.fresh], self.file[change.left])
-        members = np.flatnonzero(flags(touched, len(self.strings))[facts.file])
+        are_touched = flags(touched, len(self.strings))
+        members = np.flatnonzero(gathered(are_touched, facts.file))
         facts.is_head[members] = False
         facts.is_head[facts._first_of_files(members)] = True
         return facts
@@ -103,21 +104,20 @@ class NodeFacts:
         """Yield items and files with each node that was made of them."""
         asked = flags(self.strings.find(items), len(self.strings))
         for column in (self.source, self.file, self.document):
-            for position in np.flatnonzero(asked[column]).tolist():
+            for position in np.flatnonzero(gathered(asked, column)).tolist():
                 yield self.strings[column[position]], position
 
     def of_documents(self, names: Collection[str]) -> NDArray[np.int64]:
         """Return the nodes of documents, by id or by file, that may have some names."""
         asked = flags(self.strings.find(names), len(self.strings))
         asked[0] = False
-        return np.flatnonzero(
-            asked[self.source] | asked[self.document] | asked[self.path]
-        )
+        columns = self.source, self.document, self.path
+        return np.flatnonzero(np.any([gathered(asked, one) for one in columns], axis=0))
 
     def of_kin(self, kin: Collection[tuple[str, ...]]) -> NDArray[np.int64]:
         """Return the nodes that are chunks of one of the sources."""
         asked = flags(self.strings.find(map(_KIN.join, kin)), len(self.strings))
-        return np.flatnonzero(asked[self.kin])
+        return np.flatnonzero(gathered(asked, self.kin))
 
 
 _KIN = "\0"

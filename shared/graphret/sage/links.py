@@ -397,7 +397,7 @@ def _completing(
         return np.zeros(0, np.int64)
     least = MIN_COMPLETED - 1e-6  # sums in another order differ
     said = words.saying([word] for word in renamed.words)
-    covered = words.covering(renamed.bags, names.rarity, least, facts.is_table)
+    covered = words.covering(renamed.full, names.rarity, least, facts.is_table)
     return unique(said, covered)
 
 

@@ -249,7 +249,7 @@ class NodeNames:
         phrases = {name.words for _, name in (*left, *new)}
         renamed = Renamed(
             [words for words in phrases if self._borne(words) != after._borne(words)],
-            [frozenset(words) for words in (*lost.values(), *found.values())],
+            [*lost.values(), *found.values()],
             [
                 word
                 for words in (*lost.values(), *found.values())
@@ -392,14 +392,14 @@ class Renamed:
     ----------
     phrases
         Names that other nodes have now, or none.
-    bags
-        The words of the full names that came or went.
+    full
+        The full names that came or went.
     words
         Words by which cells are completed no longer, or again.
     """
 
     phrases: Sequence[Words]
-    bags: Sequence[frozenset[str]]
+    full: Sequence[Words]
     words: Sequence[str]
 
 

@@ -26,14 +26,13 @@ from graphret.sage.belief import beliefs
 from graphret.sage.codes import CodeLists, Codes, recounted
 from graphret.sage.entities import Entities
 from graphret.sage.facts import NodeFacts
-from graphret.sage.names import parts_of, reference_names, title_of
+from graphret.sage.names import parts_of, reference_names
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import LinkSettings, SimilaritySettings
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.storage import Bundle, Parts
 from graphret.text import normalize_name
 from graphret.text import words as words_of
-from graphret.types import Node
 
 # A name that texts share is said by this share of them at most, in any corpus by two;
 # one that stands in so many titles at most leads there, where this share of the texts
@@ -153,7 +152,8 @@ class SharedNames:
         if not self.settings.shared_weight:
             nowhere = np.zeros(n_nodes, np.bool_)
             return self, Relinked((SHARES_NAME,), nowhere, EdgeTable.empty(n_nodes))
-        read = self._read(change, entities)  # which numbers the names in titles too
+        # which numbers the names in titles too
+        read = self._read(change, facts, entities)
         n_names = len(entities.names)
         came = _said_by_texts(entities, facts, change.fresh)
         went = _said_by_texts(old_entities, old_facts, change.left)
@@ -198,14 +198,19 @@ class SharedNames:
         edges = after._edges(links, facts, entities)
         return after, Relinked((SHARES_NAME,), nodes, edges)
 
-    def _read(self, change: Change, entities: Entities) -> SharedNames:
+    def _read(
+        self, change: Change, facts: NodeFacts, entities: Entities
+    ) -> SharedNames:
         """Return what is known of nodes and names after a change.
 
         What follows from it is not worked out yet.
         """
         codes = entities.names.of_each
+        is_table, title = facts.is_table[change.fresh], facts.title[change.fresh]
         titled = CodeLists.of(
-            codes(dict.fromkeys(_parts_of_title(node))) for node in change.nodes
+            codes(dict.fromkeys(parts_of(one)))
+            for block in batched(np.where(is_table, 0, title))
+            for one in facts.strings.at(block)
         )
         called = CodeLists.of(
             [*{*codes(map(normalize_name, reference_names(node)))}]
@@ -432,11 +437,6 @@ def _are_rarest(pairs: NDArray[np.void], entities: Entities) -> NDArray[np.bool_
     are_rarest = np.zeros(len(pairs), np.bool_)
     are_rarest[order[first]] = True
     return are_rarest
-
-
-def _parts_of_title(node: Node) -> Iterator[str]:
-    """Yield the parts of a text's title by which others may name it."""
-    return parts_of("" if "table_rows" in node.properties else title_of(node))
 
 
 def _tells(key: str, facts: NodeFacts, left: int, right: int) -> bool:

@@ -81,17 +81,18 @@ class WordsSaid:
 
     def covering(
         self,
-        bags: Collection[Collection[str]],
+        names: Collection[Sequence[str]],
         rarity: Callable[[str], float],
         share: float,
         among: NDArray[np.bool_],
     ) -> NDArray[np.int64]:
-        """Return, ascending, the nodes that say enough words of one of the bags.
+        """Return, ascending, the nodes that say enough words of one of some names.
 
-        Enough words make up `share` of the bag's rarity. `among`, ``(n,)``, says which
+        Enough words make up `share` of the name's rarity. `among`, ``(n,)``, says which
         nodes are considered.
         """
-        words = sorted({word for bag in bags for word in bag})
+        bags = [frozenset(name) for name in names]
+        words = sorted(frozenset().union(*bags))
         nodes_by_word = {
             self.vocabulary[code]: nodes[among[nodes]]
             for code, nodes in self._nodes_by_word(self.vocabulary.find(words)).items()

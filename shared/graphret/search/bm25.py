@@ -32,7 +32,7 @@ FIELD_B: Mapping[str, float] = {
     "rows": 0.5,
 }
 
-_BLOCK = 10_000  # nodes read as text at once
+_BLOCK = 1 << 8  # nodes read as text at once
 
 
 @dataclass(frozen=True)
