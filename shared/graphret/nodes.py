@@ -25,6 +25,8 @@ from graphret.where import Where, both, lookup
 T = TypeVar("T")
 
 _CONDITIONS_KEPT = 16
+# Nodes decoded at once: few, and gone before the garbage collector takes them for
+# lasting, as it goes through all that is alive once there is a quarter more of that.
 _BLOCK = 1 << 8
 _READ_SHARE = 20
 # More lookups than one for so many nodes are worth a dictionary.

@@ -60,6 +60,6 @@ def gathered(values: NDArray[T], places: NDArray[np.signedinteger[Any]]) -> NDAr
     out = np.empty(len(places), values.dtype)
     for start in range(0, len(places), _BLOCK):
         at = slice(start, start + _BLOCK)
-        # whoever checks places writes to a copy first
+        # numpy would check places, and write to a copy first
         np.take(values, places[at], out=out[at], mode="wrap")
     return out

@@ -24,7 +24,7 @@ from graphret.storage import Bundle, Parts
 
 V = TypeVar("V")
 
-_LISTS_KEPT = 1 << 16
+_FOUND_KEPT, _LISTS_KEPT = 1 << 14, 1 << 16
 
 
 class TextIndex(Mapping[str, int]):
@@ -140,9 +140,13 @@ class SavedLists(Mapping[str, tuple[V, ...]]):
         read: Callable[[slice], Sequence[V]],
     ) -> None:
         self._keys, self._starts, self._read = keys, starts, read
+
+        def read_list(at: int) -> tuple[V, ...]:
+            return tuple(read(slice(*starts[at : at + 2].tolist())))
+
         # texts say some keys over and over
-        self._find = lru_cache(_LISTS_KEPT)(keys.find)
-        self._list = lru_cache(_LISTS_KEPT)(self._read_list)
+        self._find = lru_cache(_FOUND_KEPT)(keys.find)
+        self._list = lru_cache(_LISTS_KEPT)(read_list)
 
     def __getitem__(self, key: str) -> tuple[V, ...]:
         return self._list(self._keys[key])
@@ -156,9 +160,6 @@ class SavedLists(Mapping[str, tuple[V, ...]]):
         """Return how long the list of a key is, 0 where there is none, unread."""
         at = self._find(key)
         return 0 if at < 0 else int(self._starts[at + 1] - self._starts[at])
-
-    def _read_list(self, at: int) -> tuple[V, ...]:
-        return tuple(self._read(slice(*self._starts[at : at + 2].tolist())))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._keys)

@@ -150,6 +150,22 @@ def test_scores_are_those_of_rank_bm25_up_to_its_constant_factor(
     )
 
 
+@pytest.mark.parametrize("k", [1, 7, 31, 40, 2_500])
+def test_of_many_nodes_the_best_are_found_ties_by_position(k: int) -> None:
+    draw = np.random.default_rng(k)
+    texts = [" ".join(draw.choice([*WORDS, "none"], 3)) for _ in range(2_000)]
+    many, query = index(texts), " ".join(WORDS[:2])
+    scores = many.scores(query)
+    best = np.argsort(-scores, kind="stable")[:k]
+    found = many.search(query, k)
+    assert found.ids == many.table.ids.take(best)
+    np.testing.assert_array_equal(found.scores, scores[best])
+    many.forget()  # a few are scored by themselves
+    some = draw.choice(len(texts), 100, replace=False)
+    scored = many.score(query, many.table.ids.take(some))
+    np.testing.assert_array_equal(scored, scores[some])
+
+
 ROWS = st.lists(
     st.lists(st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join), max_size=3),
     min_size=1,

@@ -111,8 +111,8 @@ class NodeFacts:
         """Return the nodes of documents, by id or by file, that may have some names."""
         asked = flags(self.strings.find(names), len(self.strings))
         asked[0] = False
-        columns = self.source, self.document, self.path
-        return np.flatnonzero(np.any([gathered(asked, one) for one in columns], axis=0))
+        are_of = gathered(asked, self.source) | gathered(asked, self.document)
+        return np.flatnonzero(are_of | gathered(asked, self.path))
 
     def of_kin(self, kin: Collection[tuple[str, ...]]) -> NDArray[np.int64]:
         """Return the nodes that are chunks of one of the sources."""

@@ -32,7 +32,7 @@ FIELD_B: Mapping[str, float] = {
     "rows": 0.5,
 }
 
-_BLOCK = 1 << 8  # nodes read as text at once
+_BLOCK = 1 << 8  # nodes read as text at once, few as in `graphret.nodes`
 
 
 @dataclass(frozen=True)
@@ -445,7 +445,7 @@ def _found(
     by_term: sp.csc_matrix, rows: NDArray[Any], terms: NDArray[np.int64]
 ) -> Iterator[NDArray[np.float32] | float]:
     """Yield the entries of each term at some ascending rows, ``(rows,)``."""
-    sought = rows.astype(by_term.indices.dtype)  # as the same type found far sooner
+    sought = rows.astype(by_term.indices.dtype)  # of one type they are found far sooner
     for term in terms.tolist():
         held = slice(by_term.indptr[term], by_term.indptr[term + 1])
         indices = by_term.indices[held]  # ascending

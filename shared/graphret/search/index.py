@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from graphret.search.arrays import ArrayIndex
     from graphret.search.fields import NodeText
 
-_GROUP = 64
+_GROUP = 64  # scores, of which the highest is compared
 T = TypeVar("T")
 
 
