@@ -247,12 +247,13 @@ class NodeNames:
             saved=None,
         )
         phrases = {name.words for _, name in (*left, *new)}
+        full = [*lost.values(), *found.values()]
         renamed = Renamed(
             [words for words in phrases if self._borne(words) != after._borne(words)],
-            [*lost.values(), *found.values()],
+            full,
             [
                 word
-                for words in (*lost.values(), *found.values())
+                for words in full
                 for word in words
                 if self._completes(word) != after._completes(word)
             ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import chain, pairwise
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphret.change import Change
 from graphret.errors import InvalidInput
+from graphret.executors.blocks import batched
 from graphret.nodes import NodeTable
 from graphret.search.analysis import Analyzer
 from graphret.search.arrays import ArrayIndex, table_of
@@ -31,8 +32,6 @@ FIELD_B: Mapping[str, float] = {
     "header": 0.3,
     "rows": 0.5,
 }
-
-_BLOCK = 1 << 8  # nodes read as text at once, few as in `graphret.nodes`
 
 
 @dataclass(frozen=True)
@@ -218,10 +217,7 @@ class BM25Index(ArrayIndex):
         """
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
         text, analyzer = (text or NodeText()).bound(source), analyzer or Analyzer()
-        blocks = (
-            text.all_fields(table[start : start + _BLOCK])
-            for start in range(0, len(table), _BLOCK)
-        )
+        blocks = map(text.all_fields, batched(table))
         terms = FieldTerms.of(chain.from_iterable(blocks), analyzer)
         return cls(table, terms, text, analyzer, settings or BM25Settings())
 
@@ -284,14 +280,10 @@ class BM25Index(ArrayIndex):
         """
         if len(positions) * _FEW >= len(self.table) or query in self._recent:
             return super().score_at(query, positions)
-        weights, terms = self._weights(query)
-        order = np.argsort(positions)
-        found = np.zeros(len(positions), dtype=np.float32)
-        for of_term in _found(weights.of_nodes, positions[order], terms):
-            found += of_term  # term after term, as in `_scores`
-        scores = np.empty_like(found)
-        scores[order] = found
-        return scores
+        by_term = np.ascontiguousarray(self.term_weights(query, positions).T)
+        return np.asarray(
+            by_term.sum(axis=0), dtype=np.float32
+        )  # term after term, as in `_scores`
 
     def term_weights(
         self, query: str, positions: NDArray[np.int64]
@@ -430,29 +422,17 @@ def _entries(
     by_term: sp.csc_matrix, rows: NDArray[Any], terms: NDArray[np.int64]
 ) -> NDArray[np.float32]:
     """Return the entries of a matrix at some rows and terms, ``(rows, terms)``."""
+    # sought in ascending order, and as the same type, they are found far sooner
     order = np.argsort(rows)
+    sought = rows[order].astype(by_term.indices.dtype)
     found = np.zeros((len(terms), len(rows)), dtype=np.float32)
-    for of_term, entries in zip(
-        found, _found(by_term, rows[order], terms), strict=True
-    ):
-        of_term[:] = entries
+    for of_term, term in zip(found, terms.tolist(), strict=True):
+        held = slice(by_term.indptr[term], by_term.indptr[term + 1])
+        indices = by_term.indices[held]  # ascending
+        if len(indices):
+            at = np.minimum(indices.searchsorted(sought), len(indices) - 1)
+            of_term[:] = by_term.data[held].take(at)
+            of_term *= indices.take(at) == sought
     out = np.empty((len(rows), len(terms)), dtype=np.float32)
     out[order] = found.T
     return out
-
-
-def _found(
-    by_term: sp.csc_matrix, rows: NDArray[Any], terms: NDArray[np.int64]
-) -> Iterator[NDArray[np.float32] | float]:
-    """Yield the entries of each term at some ascending rows, ``(rows,)``."""
-    sought = rows.astype(by_term.indices.dtype)  # of one type they are found far sooner
-    for term in terms.tolist():
-        held = slice(by_term.indptr[term], by_term.indptr[term + 1])
-        indices = by_term.indices[held]  # ascending
-        if not len(indices):
-            yield 0.0
-            continue
-        at = np.minimum(indices.searchsorted(sought), len(indices) - 1)
-        entries = by_term.data[held].take(at)
-        entries *= indices.take(at) == sought
-        yield entries
