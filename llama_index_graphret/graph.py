@@ -36,11 +36,10 @@ from graphret.corpus import (
     from_chunks,
 )
 from graphret.errors import InvalidInput
-from graphret.executors import LOCAL, Executor
+from graphret.executors import LOCAL, Executor, Progress
 from graphret.expansion import Ranking
 from graphret.retriever import Retriever
 from graphret.sage import SageSettings
-from graphret.sage.graph import Progress
 from graphret.sage.state import Changes
 from graphret.types import Edge, Node
 from graphret.where import WhereLike

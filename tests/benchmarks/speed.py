@@ -23,6 +23,7 @@ from benchmarks import (
     bench_growth,
     bench_peers,
     bench_ray,
+    bench_ray_driver,
     bench_search,
     bench_serve,
     bench_spark,
@@ -53,6 +54,7 @@ PARTS: dict[str, Callable[[Report], None]] = {
     "databases": bench_databases.databases,
     "serve": bench_serve.serve,
     "ray": bench_ray.ray,
+    "ray driver": bench_ray_driver.driver,
 }
 
 PAGE = """# Speed

@@ -4,11 +4,13 @@ whatever fails.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from graphret.errors import (
     StorageError,
     StoreUnavailable,
 )
-from graphret.executors import LOCAL, RayExecutor, blocks
+from graphret.executors import LOCAL, Progress, RayExecutor, blocks
 from graphret.graphs import import_graph
 from graphret.search import nearest
 from graphret.search.nearest import nearest_rows
@@ -250,6 +252,76 @@ def test_the_command_builds_on_a_cluster_and_a_load_that_breaks_off_is_done_agai
     for _ in range(2):
         done = import_graph(tmp_path / "graph", neo4j_address)
         assert (done.nodes, done.edges) == counted
+
+
+def counted(numbers: list[int], progress: Progress) -> tuple[int, int]:
+    """Counts numbers in a task, and dies of an empty list."""
+    if not numbers:
+        os.kill(os.getpid(), signal.SIGKILL)
+    for i, _ in enumerate(numbers, 1):
+        progress("count", i, len(numbers))
+    logging.getLogger("graphret.counted").warning("there are %d", len(numbers))
+    return len(numbers), os.getpid()
+
+
+def read_numbers(path: str) -> list[int]:
+    return [int(number) for number in Path(path).read_text().split()]
+
+
+def test_a_task_tells_its_progress_and_messages_where_it_was_begun(
+    executor: Callable[..., RayExecutor],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the path is read as it is here
+    source, told = partial(read_numbers, "numbers"), list[tuple[str, int, int]]()
+
+    def run() -> tuple[int, int]:
+        return executor().run(counted, source, lambda *figures: told.append(figures))
+
+    with pytest.raises(FileNotFoundError, match="numbers"):
+        run()
+    (tmp_path / "numbers").write_text("1 2 3")
+    n, pid = run()
+    assert n == 3
+    assert pid != os.getpid()
+    assert told == [("count", 1, 3), ("count", 2, 3), ("count", 3, 3)]
+    assert caplog.messages == ["there are 3"]
+    (tmp_path / "numbers").write_text("")
+    with pytest.raises(ClusterError, match=r"failed at .*counted.*Worker"):
+        run()
+
+
+def test_the_command_builds_into_a_server_without_the_graph_in_its_process(
+    executor: Callable[..., RayExecutor],
+    neo4j_address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    corpus = Path(write_corpus(tmp_path)).name
+    (tmp_path / "broken.jsonl").write_text("{")
+    monkeypatch.chdir(tmp_path)
+    build = ["build", corpus, "broken.jsonl", "--encoder", "none", "--json", "--out"]
+    here = graphret(*build, "here").json
+    monkeypatch.setattr(SageGraph, "build", None)  # of this process
+    server = graphret(*build, neo4j_address, "--ray", "local").json
+    assert {**server, "folder": "", "seconds": 0} == {
+        **here,
+        "folder": "",
+        "seconds": 0,
+    }
+    assert len(server["skipped"]) == 1
+    assert open_store(neo4j_address).count() == open_store("here").count()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "broken.jsonl",
+        "corpus.jsonl",
+        "here",
+    ]
+    message = refused(
+        2, "build", "missing.md", "--out", neo4j_address, "--ray", "local"
+    )
+    assert "missing.md" in message
 
 
 def test_a_cluster_that_is_not_there(

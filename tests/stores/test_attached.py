@@ -19,7 +19,7 @@ from graphret.linking import Linker
 from graphret.sage import SageGraph
 from graphret.search import BM25Index, DenseIndex, FieldIndex, HybridIndex, NodeText
 from graphret.stores import MemoryStore, open_store
-from graphret.stores.addresses import is_address, neo4j_login
+from graphret.stores.addresses import is_address, neo4j_login, with_login
 from graphret.stores.ladybug import LadybugStore
 from graphret.types import Edge, Node
 
@@ -153,6 +153,7 @@ def test_user_password_and_database_come_from_the_address_or_the_environment(
     assert is_address(address)
     assert not any(map(is_address, ("folder", "/a/folder", "C:\\folder", "a:b")))
     assert neo4j_login(address, environment) == expected
+    assert neo4j_login(with_login(address, environment), {}) == expected
 
 
 def test_a_ladybug_file_by_its_first_bytes(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
@@ -23,8 +25,9 @@ from graphret.methods import Preset, folder_of
 if TYPE_CHECKING:
     from graphret.corpus import Corpus
     from graphret.corpus.llm_metadata import LLMMetadata
+    from graphret.executors import Executor, Progress
     from graphret.sage import SageGraph, SageSettings
-    from graphret.sage.graph import Progress
+    from graphret.sage.report import GraphReport
 
 Chunker = Literal["default", "semantic", "sentence", "none"]
 
@@ -109,8 +112,8 @@ def build(
     """Build a graph of documents, tables and records."""
     from graphret.corpus import read
     from graphret.executors import LOCAL, RayExecutor
-    from graphret.graphs.locations import FOLDER, kind_of, place_of
-    from graphret.sage import SageGraph
+    from graphret.graphs.locations import FOLDER, NEO4J, kind_of, place_of
+    from graphret.stores.addresses import with_login
 
     where = out if kind_of(out) == FOLDER else place_of(out)  # without a password
     start = time.perf_counter()
@@ -120,43 +123,73 @@ def build(
             metadata, model, base_url, llm_cache, report, preset
         )
         asking = metadata_.asking_model(extractor, context.params)
-        corpus = read(
-            sources, encoding=encoding, literal_quotes=literal_quotes, strict=strict
+        source = partial(
+            read,
+            sources,
+            encoding=encoding,
+            literal_quotes=literal_quotes,
+            strict=strict,
         )
         if asking is not None and (estimate or batch_out is not None):
-            _described_ahead(context, corpus, asking, settings)
+            _described_ahead(context, source(), asking, settings)
             return
         _require_writable(out)  # fail before the work, not after it
-        blocks = _blocks_of(out)
-        graph = SageGraph.build(
-            corpus,
+        executor = RayExecutor(ray, blocks=_blocks_of(out)) if ray else LOCAL
+        make = partial(
+            _build_into,
+            executor=executor,
             encoder=options.encoder_of(encoder),
             chunker=chunker,
             metadata=extractor,
             settings=settings,
-            progress=report,
-            executor=RayExecutor(ray, blocks=blocks) if ray else LOCAL,
         )
-        _write(graph, out, report)
-        if ray:
-            shutil.rmtree(blocks, ignore_errors=True)
+        # A model is asked from here: its key and the cache of its answers are here.
+        if isinstance(executor, RayExecutor) and kind_of(out) == NEO4J and not asking:
+            address = with_login(out, os.environ)
+            built = executor.run(partial(make, address), source, report)
+        else:
+            built = make(out, source(), report)
     seconds = time.perf_counter() - start
     if not json:
-        show(False, {}, str(graph.report()))
+        show(False, {}, str(built.report))
     about = {
-        "encoder": graph.encoder.name if graph.encoder else None,
+        "encoder": built.encoder,
         "seconds": round(seconds, 3),
-        "skipped": list(corpus.skipped),
+        "skipped": list(built.skipped),
         **metadata_.cost_of(asking, price),
     }
     _finish(
-        graph,
+        built.report,
         where,
         about,
         f"written to {where} in {seconds:.1f} s",
         json,
         extractor,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """What a build says of its graph, which may be on another machine."""
+
+    report: GraphReport
+    encoder: str | None
+    skipped: tuple[str, ...]
+
+
+def _build_into(
+    out: str, corpus: Corpus, report: Progress, *, executor: Executor, **how: Any
+) -> _Built:
+    """Build a graph and write it, and remove the blocks that a cluster has finished."""
+    from graphret.executors import RayExecutor
+    from graphret.sage import SageGraph
+
+    graph = SageGraph.build(corpus, progress=report, executor=executor, **how)
+    _write(graph, out, report)
+    if isinstance(executor, RayExecutor) and executor.blocks is not None:
+        shutil.rmtree(executor.blocks, ignore_errors=True)
+    encoder = graph.encoder.name if graph.encoder else None
+    return _Built(graph.report(), encoder, corpus.skipped)
 
 
 def _require_writable(out: str) -> None:
@@ -185,12 +218,15 @@ def _write(graph: SageGraph, out: str, report: Progress) -> None:
 
 
 def _blocks_of(out: str) -> Path:
-    """Return where finished blocks are kept: beside the output; of a server, here."""
+    """Return where finished blocks are kept: beside the output; of a server, here.
+
+    The folder is absolute, as another machine may build.
+    """
     from graphret.graphs.locations import NEO4J, kind_of, place_of
 
     if kind_of(out) == NEO4J:
-        return Path(f".{quote(place_of(out), safe='')}.blocks")
-    return Path(out).with_name(f".{Path(out).name}.blocks")
+        return Path(f".{quote(place_of(out), safe='')}.blocks").absolute()
+    return Path(out).with_name(f".{Path(out).name}.blocks").absolute()
 
 
 def add(
@@ -224,7 +260,7 @@ def add(
     n_changed = sum(old != new for old, new in held) - n_new
     about = {"added": added, "skipped": list(corpus.skipped)}
     done = f"added {n_new:,} nodes, changed {n_changed:,}"
-    _finish(opened, graph, about, done, json, extractor)
+    _finish(opened.report(), graph, about, done, json, extractor)
 
 
 def remove(
@@ -242,16 +278,15 @@ def remove(
     """Remove items or nodes from a graph, or nothing if one of them does not exist."""
     with _changed(graph) as opened:
         removed = opened.remove(ids)
-    _finish(
-        opened, graph, {"removed": removed}, f"removed {len(removed):,} nodes", json
-    )
+    done = f"removed {len(removed):,} nodes"
+    _finish(opened.report(), graph, {"removed": removed}, done, json)
 
 
 def compact(graph: options.Folder, json: options.JsonFlag = False) -> None:
     """Write a graph and the changes that are saved beside it as one."""
     with _changed(graph, whole=True) as opened:
         pass
-    _finish(opened, graph, {}, "written in whole", json)
+    _finish(opened.report(), graph, {}, "written in whole", json)
 
 
 def list_(graph: options.Folder, json: options.JsonFlag = False) -> None:
@@ -290,7 +325,7 @@ def _changed(where: str, *, whole: bool = False, **more: Any) -> Iterator[SageGr
 
 
 def _finish(
-    graph: SageGraph,
+    now: GraphReport,
     folder: str,
     about: dict[str, Any],
     done: str,
@@ -298,7 +333,7 @@ def _finish(
     extractor: Any = None,
 ) -> None:
     """Print what was done; exit with code 5 if the metadata model never answered."""
-    report, now = getattr(extractor, "report", None), graph.report()
+    report = getattr(extractor, "report", None)
     if about.get("skipped"):
         remark(f"files skipped: {len(about['skipped']):,} (--strict stops instead)")
     if report is not None and report.fell_back:

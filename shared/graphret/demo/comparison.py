@@ -12,11 +12,11 @@ from typing import Any
 from graphret.demo.data import DemoQuestion, load_corpus, load_questions
 from graphret.errors import MissingDependency
 from graphret.evaluation.metrics import percent, recall_at_k
+from graphret.executors import Progress
 from graphret.explain.words import Marker
 from graphret.index_retriever import IndexRetriever
 from graphret.retriever import Retriever
 from graphret.sage import SageGraph
-from graphret.sage.graph import Progress
 from graphret.types import Retrieval
 
 K = (5, 10, 20, 50)

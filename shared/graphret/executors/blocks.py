@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from numpy.typing import NDArray
 
 B = TypeVar("B")
 R = TypeVar("R")
 S = TypeVar("S", bound="Sequence[Any] | NDArray[Any]")
+
+#: Called with the name of a stage, how much of it is done, and how much there is.
+Progress: TypeAlias = Callable[[str, int, int], None]
 
 #: The number of items in a block: texts, nodes, rows. The blocks, and so the results,
 #: are the same for any executor.

@@ -11,16 +11,17 @@ import secrets
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Generic
 
 from graphret.errors import ClusterError, MissingDependency
-from graphret.executors.blocks import B, R
+from graphret.executors.blocks import B, Progress, R
+from graphret.executors.reported import awaited, reporting
 from graphret.storage import Folder, storing
 
 # How many blocks for each processor are submitted at once, so that all are busy while
@@ -119,14 +120,41 @@ class RayExecutor:
             for block in waiting:  # only after a failure
                 tasks.give_up(block)
 
+    def run(
+        self,
+        function: Callable[[B, Progress], R],
+        source: Callable[[], B],
+        progress: Progress,
+    ) -> R:
+        """Return ``function(source(), progress)``, both computed by the cluster.
+
+        The source runs on this machine and in this folder, as it may read files, and
+        the function on the machine with the most memory. Of what they make only the
+        result comes into this process; log messages and progress do while they run. A
+        task whose worker dies is not run again.
+        """
+        import ray
+        from ray.util.queue import Queue
+
+        nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+        alive = (node for node in nodes if node["Alive"])
+        largest = max(alive, key=lambda node: node["Resources"].get("memory", 0.0))
+        here = ray.get_runtime_context().get_node_id()
+        with _cluster_errors(self._failed(_name_of(function))):
+            queue = Queue(actor_options={"num_cpus": 0})
+            try:
+                value = _placed(_source, here).remote(queue, source, os.getcwd())
+                task = _placed(_work, largest["NodeID"]).remote(queue, function, value)
+                result: R = awaited(task, queue, progress)
+            finally:
+                queue.shutdown()
+        return result
+
     def _tasks(self, function: Callable[[B], R], *, on_gpu: bool) -> _Tasks[B, R]:
         """Return a function as tasks of the cluster, under its name."""
         import ray
 
-        definition: Any = (
-            function if hasattr(function, "__qualname__") else type(function)
-        )
-        name = f"{definition.__module__}.{definition.__qualname__}"
+        name = _name_of(function)
         # With no limit of calls a process keeps what the function cached, such as a
         # model on its GPU.
         options: Any = {
@@ -135,14 +163,19 @@ class RayExecutor:
             "max_calls": 0,
             "num_cpus": 1,
         }
-        failed = f"the Ray cluster failed at {name}"
-        if self.blocks is not None:
-            failed += (
-                "; build again, and it goes on from the finished blocks in"
-                f" {self.blocks}"
-            )
         remote = ray.remote(**options)(_run).options(name=name)
-        return _Tasks(function, remote, self._place_of(name, function), failed)
+        place = self._place_of(name, function)
+        return _Tasks(function, remote, place, self._failed(name))
+
+    def _failed(self, name: str) -> str:
+        """Return the beginning of the message when Ray fails at a function."""
+        failed = f"the Ray cluster failed at {name}"
+        if self.blocks is None:
+            return failed
+        return (
+            f"{failed}; build again, and it goes on from the finished blocks in"
+            f" {self.blocks}"
+        )
 
     def _place_of(self, name: str, function: Any) -> Callable[[Any], Path | None]:
         """Return the file of a block's result, by content of block and function."""
@@ -232,6 +265,35 @@ class _Tasks(Generic[B, R]):
                 self.finish(block)
             else:
                 ray.cancel(block.task)
+
+
+def _name_of(function: Any) -> str:
+    """Return the module and name of a function, or of the class of an object."""
+    while isinstance(function, partial):
+        function = function.func
+    definition = function if hasattr(function, "__qualname__") else type(function)
+    return f"{definition.__module__}.{definition.__qualname__}"
+
+
+def _placed(function: Callable[..., Any], node: str) -> Any:
+    """Return a function as one task, of no processor of its own, on a machine."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    # It waits for blocks most of the time; a machine too small kills it each time.
+    return ray.remote(num_cpus=0, max_retries=0)(function).options(
+        scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)
+    )
+
+
+def _source(queue: Any, source: Callable[[], Any], folder: str) -> Any:
+    with reporting(queue), chdir(folder):
+        return source()
+
+
+def _work(queue: Any, function: Callable[..., Any], value: Any) -> Any:
+    with reporting(queue) as progress:
+        return function(value, progress)
 
 
 @contextmanager

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from graphret.corpus.metadata import described
 from graphret.corpus.readers import file_id
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
-from graphret.executors import LOCAL, Executor
+from graphret.executors import LOCAL, Executor, Progress
 from graphret.expansion import Ranking
 from graphret.nodes import NodeTable
 from graphret.ranker import LearnedRanking
@@ -52,9 +52,6 @@ from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
 
 _EMPTY = "the corpus is empty: there are no nodes to build a graph of"
-
-#: Called with the name of a stage, how much of it is done, and how much there is.
-Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 class SageGraph:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from graphret import storage
 from graphret.errors import InvalidInput, NotAnIndex
@@ -137,6 +137,16 @@ def neo4j_login(
         urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], path="")),
         login,
     )
+
+
+def with_login(address: str, environment: Mapping[str, str]) -> str:
+    """Return an address with its login, for a machine of another environment."""
+    bare, login = neo4j_login(address, environment)
+    parts = urlsplit(bare)
+    userinfo = ":".join(quote(part, safe="") for part in login.get("auth", ()))
+    host = f"{userinfo}@{parts.netloc}" if userinfo else parts.netloc
+    path = quote(login.get("database", ""))
+    return urlunsplit(parts._replace(netloc=host, path=path))
 
 
 def _open_folder(folder: Path, verify: bool) -> MemoryStore:
