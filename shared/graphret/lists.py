@@ -71,7 +71,8 @@ class Lists(Generic[T]):
         They are those of the first lists, to which those of the others are appended.
         """
         first = several[0]
-        if int(first.lengths.sum()) * _MOST_DEAD < first.shared.length:
+        n_read = int(first.ends.sum() - first.begins.sum())
+        if n_read * _MOST_DEAD < first.shared.length:
             first = cls.packed(*first.pack())
         alike = [first]
         for lists in several[1:]:

@@ -167,5 +167,7 @@ def recounted(
     n: int,
 ) -> NDArray[np.int64]:
     """Return how often each number up to `n` occurs after some came and some went."""
-    more, fewer = (np.bincount(codes, minlength=n) for codes in (came, went))
-    return padded(counts, n, 0) + more - fewer
+    recounted = padded(counts, n, 0)
+    np.add.at(recounted, came, 1)
+    np.subtract.at(recounted, went, 1)
+    return recounted

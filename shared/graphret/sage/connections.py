@@ -156,7 +156,7 @@ class Connections:
         shared, sharing = self.shared.changed(
             change, self.facts, facts, self.entities, entities
         )
-        cells, keyed = self.cells.changed(change, mentions.names.settings)
+        cells, keyed = self.cells.changed(change, facts, mentions.names.settings)
         placed = structure_links(change, self.facts, facts)
         edges, sources = relinked(
             self.edges, change, [alike, placed, named, sharing, keyed]

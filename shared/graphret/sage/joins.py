@@ -20,6 +20,7 @@ from graphret.edges import EdgeTable, row_starts
 from graphret.nodes import NodeTable
 from graphret.numeric import gathered, ranges, unique
 from graphret.sage.codes import Codes
+from graphret.sage.facts import NodeFacts
 from graphret.sage.names import MAX_NAME_WORDS
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import LinkSettings
@@ -87,7 +88,8 @@ def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
     ``customer_id`` and ``customer_id``, or ``id`` in a table of customers.
     """
     change = Change.whole(nodes)
-    return TableCells().changed(change, settings or LinkSettings())[1].edges
+    facts, settings = NodeFacts().changed(change), settings or LinkSettings()
+    return TableCells().changed(change, facts, settings)[1].edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,18 +115,19 @@ class TableCells:
     nodes: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def changed(
-        self, change: Change, settings: LinkSettings
+        self, change: Change, facts: NodeFacts, settings: LinkSettings
     ) -> tuple[TableCells, Relinked]:
         """Return the cells after a change, and the links that it makes anew.
 
-        Only the fresh nodes are read. All links are made anew where the change touches
-        a cell, as what is a key depends on all cells.
+        Only the fresh tables are read. All links are made anew where the change touches
+        a cell, as what is a key depends on all cells. `facts` are those after it.
         """
+        tables = change.fresh[facts.is_table[change.fresh]]
         nodes = gathered(change.moved, self.nodes)
         n_cells = list[int]()
 
         def read() -> Iterator[tuple[int, int, int, int]]:
-            for node in change.nodes:
+            for _, node in change.read(tables):
                 cells_of_node = [*self._cells(node)]
                 n_cells.append(len(cells_of_node))
                 yield from cells_of_node
@@ -135,7 +138,7 @@ class TableCells:
         touched = bool(len(made) or (nodes < 0).any())
         if touched:
             cells = np.concatenate([self.cells, made])
-            holding = np.repeat(change.fresh, n_cells).astype(np.int32)
+            holding = np.repeat(tables, n_cells).astype(np.int32)
             nodes = np.concatenate([nodes, holding])
             order = np.argsort(nodes, kind="stable")
             order = order[nodes[order] >= 0]

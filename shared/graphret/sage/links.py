@@ -408,11 +408,11 @@ def _renaming(
 
     Only the first node of each file bears names.
     """
-    was, now = before.heads, facts.heads
-    stays = change.moved[was]
-    stays = stays[flags(now, len(change.after))[stays] & (stays >= 0)]
-    gone = was[~flags(change.came_from[stays], len(change.before))[was]]
-    come = now[~flags(stays, len(change.after))[now]]
+    none_fresh = np.zeros(len(change.fresh), np.bool_)
+    was_head = change.column(before.is_head, none_fresh)
+    come = np.flatnonzero(facts.is_head & ~was_head)
+    stays_without = change.came_from[was_head & ~facts.is_head]
+    gone = unique(stays_without, change.left[before.is_head[change.left]])
     return _named(change.before, gone), _named(change.after, come)
 
 

@@ -97,13 +97,17 @@ class WordsSaid:
             self.vocabulary[code]: nodes[among[nodes]]
             for code, nodes in self._nodes_by_word(self.vocabulary.find(words)).items()
         }
-        none, found = np.zeros(0, np.int64), np.zeros(len(among), dtype=bool)
+        none = np.zeros(0, np.int64)
+        found = [none]
         for bag in bags:
-            covered = np.zeros(len(among))
-            for word in bag:
-                covered[nodes_by_word.get(word, none)] += rarity(word)  # once a node
-            found |= covered >= share * sum(map(rarity, bag))
-        return np.flatnonzero(found & among)
+            covered, said = np.zeros(len(among)), [none]
+            for word in bag & nodes_by_word.keys():
+                covered[nodes_by_word[word]] += rarity(word)  # once a node
+                said.append(nodes_by_word[word])
+            saying = unique(*said)
+            enough = share * sum(map(rarity, bag))
+            found.append(saying[covered[saying] >= enough])
+        return unique(*found)
 
     def _nodes_by_word(self, codes: NDArray[np.int64]) -> dict[int, NDArray[Any]]:
         """Return the nodes that say each of some words, as often as they do."""
