@@ -132,6 +132,12 @@ class RayExecutor:
         the function on the machine with the most memory. Of what they make only the
         result comes into this process; log messages and progress do while they run. A
         task whose worker dies is not run again.
+
+        Raises
+        ------
+        ClusterError
+            When a worker dies, or the cluster fails. An error of a function is raised
+            here as it is.
         """
         import ray
         from ray.util.queue import Queue
@@ -280,7 +286,8 @@ def _placed(function: Callable[..., Any], node: str) -> Any:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    # It waits for blocks most of the time; a machine too small kills it each time.
+    # No processor, as it waits for blocks most of the time; and once, as a machine that
+    # is too small would kill it again.
     return ray.remote(num_cpus=0, max_retries=0)(function).options(
         scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)
     )

@@ -167,7 +167,7 @@ def recounted(
     n: int,
 ) -> NDArray[np.int64]:
     """Return how often each number up to `n` occurs after some came and some went."""
-    recounted = padded(counts, n, 0)
-    np.add.at(recounted, came, 1)
-    np.subtract.at(recounted, went, 1)
-    return recounted
+    after = padded(counts, n, 0)
+    np.add.at(after, came, 1)
+    np.subtract.at(after, went, 1)
+    return after

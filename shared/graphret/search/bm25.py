@@ -84,8 +84,8 @@ class TermWeights:
         self.terms, self.field_weights, self.settings = terms, field_weights, settings
         self._only, self._whole = only, whole
         self._scales: dict[tuple[str, bool], NDArray[np.float64]] = {}
-        # Of terms that most nodes have: a weight for each node, added up ten times as
-        # fast, and in no more room than their places and weights.
+        # Of terms that very many nodes have: a weight for each node, added up several
+        # times as fast, in at most twice the room of their places and weights.
         self._columns: dict[int, NDArray[np.float32]] = {}
         # Of queries, until all weights are made, and how many they are.
         self._of_query: dict[str, TermWeights] = {}
@@ -425,7 +425,7 @@ class BM25Index(ArrayIndex):
         return index
 
 
-_COMMON = 2  # terms that more nodes have than one in so many
+_COMMON = 4  # terms that more nodes have than one in so many
 _FEW = 16  # fewer nodes than one in so many are scored by themselves
 
 
