@@ -426,7 +426,7 @@ class BM25Index(ArrayIndex):
 
 
 _COMMON = 4  # terms that more nodes have than one in so many
-_FEW = 16  # fewer nodes than one in so many are scored by themselves
+_FEW = 256  # fewer nodes than one in so many are scored by themselves
 
 
 def _rarity(n_nodes: int, df: NDArray[Any]) -> NDArray[np.float64]:
