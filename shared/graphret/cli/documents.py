@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -23,7 +23,7 @@ from graphret.cli.options import option
 from graphret.methods import Preset, folder_of
 
 if TYPE_CHECKING:
-    from graphret.corpus import Corpus
+    from graphret.corpus import Corpus, MetadataExtractor
     from graphret.corpus.llm_metadata import LLMMetadata
     from graphret.executors import Executor, Progress
     from graphret.sage import SageGraph, SageSettings
@@ -112,8 +112,7 @@ def build(
     """Build a graph of documents, tables and records."""
     from graphret.corpus import read
     from graphret.executors import LOCAL, RayExecutor
-    from graphret.graphs.locations import FOLDER, NEO4J, kind_of, place_of
-    from graphret.stores.addresses import with_login
+    from graphret.graphs.locations import FOLDER, kind_of, place_of
 
     where = out if kind_of(out) == FOLDER else place_of(out)  # without a password
     start = time.perf_counter()
@@ -134,21 +133,16 @@ def build(
             _described_ahead(context, source(), asking, settings)
             return
         _require_writable(out)  # fail before the work, not after it
-        executor = RayExecutor(ray, blocks=_blocks_of(out)) if ray else LOCAL
-        make = partial(
-            _build_into,
-            executor=executor,
+        built = _run_build(
+            out,
+            source,
+            report,
+            executor=RayExecutor(ray, blocks=_blocks_of(out)) if ray else LOCAL,
             encoder=options.encoder_of(encoder),
             chunker=chunker,
             metadata=extractor,
             settings=settings,
         )
-        # A model is asked from here: its key and the cache of its answers are here.
-        if isinstance(executor, RayExecutor) and kind_of(out) == NEO4J and not asking:
-            address = with_login(out, os.environ)
-            built = executor.run(partial(make, address), source, report)
-        else:
-            built = make(out, source(), report)
     seconds = time.perf_counter() - start
     if not json:
         show(False, {}, str(built.report))
@@ -175,6 +169,40 @@ class _Built:
     report: GraphReport
     encoder: str | None
     skipped: tuple[str, ...]
+
+
+def _run_build(
+    out: str,
+    source: Callable[[], Corpus],
+    report: Progress,
+    *,
+    executor: Executor,
+    encoder: str | None,
+    chunker: Chunker,
+    metadata: MetadataExtractor,
+    settings: SageSettings,
+) -> _Built:
+    """Build a graph and write it: here, or where a cluster has the most memory.
+
+    A folder is here, and so are the key of a model and the cache of its answers.
+    """
+    from graphret.corpus.llm_metadata import LLMMetadata
+    from graphret.executors import RayExecutor
+    from graphret.graphs.locations import NEO4J, kind_of
+    from graphret.stores.addresses import with_login
+
+    make = partial(
+        _build_into,
+        executor=executor,
+        encoder=encoder,
+        chunker=chunker,
+        metadata=metadata,
+        settings=settings,
+    )
+    asks_model = isinstance(metadata, LLMMetadata)
+    if isinstance(executor, RayExecutor) and kind_of(out) == NEO4J and not asks_model:
+        return executor.run(partial(make, with_login(out, os.environ)), source, report)
+    return make(out, source(), report)
 
 
 def _build_into(
