@@ -10,14 +10,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.executors.blocks import batched
+from graphret.executors.blocks import SMALL_BLOCK, batched
 from graphret.nodes import NodeTable
 from graphret.splice import Splice
 from graphret.types import Node
 
 T = TypeVar("T", bound=np.generic)
 
-_MOST_HELD = 1 << 17  # nodes, decoded
+_MOST_HELD = 1 << 10  # nodes, decoded
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class Change:
         if np.array_equal(chosen, self.fresh):
             yield from zip(chosen.tolist(), self.nodes, strict=True)
             return
-        for block in batched(chosen):
+        for block in batched(chosen, SMALL_BLOCK):
             yield from zip(block.tolist(), self.after.at(block), strict=True)
 
     @cached_property

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from graphret.columns import Records, Strings, TextArray, to_json
 from graphret.errors import InvalidInput
+from graphret.executors.blocks import SMALL_BLOCK, batched
 from graphret.splice import Splice, spliced_codes
 from graphret.storage import Bundle, Parts
 from graphret.trace import Trace
@@ -25,9 +26,6 @@ from graphret.where import Where, both, lookup
 T = TypeVar("T")
 
 _CONDITIONS_KEPT = 16
-# Nodes decoded at once: few, and gone before the garbage collector takes them for
-# lasting, as it goes through all that is alive once there is a quarter more of that.
-_BLOCK = 1 << 8
 _READ_SHARE = 20
 # More lookups than one for so many nodes are worth a dictionary.
 _FEW = 32
@@ -100,8 +98,8 @@ class NodeTable(Sequence[Node]):
         return [*map(Node, self.ids.take(chosen), labels, *columns)]
 
     def __iter__(self) -> Iterator[Node]:
-        for start in range(0, len(self), _BLOCK):
-            yield from self.at(np.arange(start, min(start + _BLOCK, len(self))))
+        for block in batched(np.arange(len(self)), SMALL_BLOCK):
+            yield from self.at(block)
 
     def __contains__(self, node_id: object) -> bool:
         return isinstance(node_id, str) and bool(self.find([node_id])[0] >= 0)

@@ -14,9 +14,12 @@ S = TypeVar("S", bound="Sequence[Any] | NDArray[Any]")
 #: Called with the name of a stage, how much of it is done, and how much there is.
 Progress: TypeAlias = Callable[[str, int, int], None]
 
-#: The number of items in a block: texts, nodes, rows. The blocks, and so the results,
-#: are the same for any executor.
+#: The number of items in a block: texts, nodes, rows. No result depends on it.
 BLOCK = 512
+#: That of items of which many objects are made in this process: gone before the garbage
+#: collector takes them for lasting, as it goes through all that lasts, large tables and
+#: all, once there is a quarter more.
+SMALL_BLOCK = 64
 
 
 class Executor(Protocol):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from graphret.lists import Lists
 from graphret.numeric import padded
 from graphret.storage import Bundle, Parts
 from graphret.text_index import TextIndex
+
+T = TypeVar("T")
 
 
 class Codes:
@@ -125,11 +127,25 @@ class CodeLists(Lists[np.int32]):
     @classmethod
     def of(cls, several: Iterable[Sequence[int]]) -> CodeLists:
         """Put lists of numbers together."""
-        starts, codes = array("q", [0]), array("i")
-        for one in several:
-            codes.extend(one)
-            starts.append(len(codes))
-        return cls.packed(np.asarray(codes, np.int32), np.asarray(starts, np.int64))
+        return cls.read(several, iter)[0]
+
+    @classmethod
+    def read(
+        cls, items: Iterable[T], *readers: Callable[[T], Iterable[int]]
+    ) -> list[CodeLists]:
+        """Return the numbers that each reader finds in every item.
+
+        The items are gone through once.
+        """
+        made = [(array("i"), array("q", [0])) for _ in readers]
+        for item in items:
+            for read, (codes, starts) in zip(readers, made, strict=True):
+                codes.extend(read(item))
+                starts.append(len(codes))
+        return [
+            cls.packed(np.asarray(codes, np.int32), np.asarray(starts, np.int64))
+            for codes, starts in made
+        ]
 
     def parts(self) -> Parts:
         """The lists as they are saved."""

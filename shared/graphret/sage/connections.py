@@ -12,6 +12,7 @@ from graphret.corpus.metadata import CorpusNames
 from graphret.edges import EdgeTable
 from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
+from graphret.sage.codes import CodeLists
 from graphret.sage.entities import Entities
 from graphret.sage.facts import NodeFacts
 from graphret.sage.joins import TableCells
@@ -145,21 +146,29 @@ class Connections:
         `dense` has the embeddings of the nodes after it. The names of the corpus stay
         those of before.
         """
-        facts, words = self.facts.changed(change), self.words.changed(change)
-        entities = self.entities.changed(change)
+        readers = (
+            self.facts.read,
+            self.words.read,
+            self.entities.read,
+            self.entities.read_called,
+        )
+        of_facts, said, named, called = CodeLists.read(change.nodes, *readers)
+        facts = self.facts.changed(change, of_facts)
+        words = self.words.changed(change, said)
+        entities = self.entities.changed(change, named)
         similarity, alike = self.similarity.changed(
             change, facts, entities, dense, executor
         )
-        mentions, named = self.mentions.changed(
+        mentions, naming = self.mentions.changed(
             change, self.facts, facts, words, executor
         )
         shared, sharing = self.shared.changed(
-            change, self.facts, facts, self.entities, entities
+            change, self.facts, facts, self.entities, entities, called
         )
         cells, keyed = self.cells.changed(change, facts, mentions.names.settings)
         placed = structure_links(change, self.facts, facts)
         edges, sources = relinked(
-            self.edges, change, [alike, placed, named, sharing, keyed]
+            self.edges, change, [alike, placed, naming, sharing, keyed]
         )
         return replace(
             self,

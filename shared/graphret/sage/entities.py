@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from graphret.change import Change
 from graphret.numeric import padded, unique
 from graphret.sage.codes import CodeLists, Codes, recounted
+from graphret.sage.names import reference_names
 from graphret.sage.neighbors import Neighbors
 from graphret.search.postings import Postings
 from graphret.storage import Bundle, Parts
@@ -50,9 +51,14 @@ class Entities:
     postings: Postings = field(default_factory=lambda: Postings.of(CodeLists.of([])))
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def changed(self, change: Change) -> Entities:
-        """Return the entities after a change, reading the fresh nodes."""
-        pairs, starts = CodeLists.of(map(self._read, change.nodes)).pack()
+    def changed(self, change: Change, fresh: CodeLists | None = None) -> Entities:
+        """Return the entities after a change.
+
+        `fresh` is what `read` finds in the fresh nodes, where it is known.
+        """
+        if fresh is None:
+            (fresh,) = CodeLists.read(change.nodes, self.read)
+        pairs, starts = fresh.pack()
         names, spelled = (
             CodeLists.packed(codes, starts // 2)
             for codes in pairs.reshape(-1, 2).T.copy()
@@ -92,8 +98,8 @@ class Entities:
             counts=np.bincount(borne.codes, minlength=len(names)),
         )
 
-    def _read(self, node: Node) -> list[int]:
-        """Return the names of a node, and behind each how it spells it."""
+    def read(self, node: Node) -> list[int]:
+        """Return the names of a node by their numbers, each before its spelling's."""
         given = node.properties.get("entities") or ()
         found: dict[int, int] = {}
         for name in [given] if isinstance(given, str) else given:
@@ -102,6 +108,10 @@ class Entities:
                 if code not in found:
                     found[code] = self.spellings.of(name)
         return [*chain.from_iterable(found.items())]
+
+    def read_called(self, node: Node) -> list[int]:
+        """Return, by their numbers, the names by which texts may refer to a node."""
+        return self.names.of_each({*map(normalize_name, reference_names(node))})
 
     def spelling_of(self, names: NDArray[np.int64]) -> list[str]:
         """Return how the first node that bears each of some names spells it."""

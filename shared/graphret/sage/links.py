@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.change import Change
-from graphret.columns import Records, to_json
+from graphret.columns import Records, TextArray, to_json
 from graphret.edges import NO_ROW, EdgeTable
-from graphret.executors.blocks import BLOCK, LOCAL, Executor, batched
+from graphret.executors.blocks import BLOCK, LOCAL, SMALL_BLOCK, Executor, batched
 from graphret.expansion.frontier import MENTIONS
 from graphret.linking.usage import UseCounts, can_be_everyday, may_be_word
 from graphret.nodes import NodeTable
@@ -57,6 +57,8 @@ _ALIASES = ("text_alias", "inside_alias")
 _TEXTS = ("text", "text_alias")
 _SAID = (*_TEXTS, "inside", "inside_alias")
 
+#: In place of what stands above a column.
+NO_HEADER = -1
 #: Of what is said: no mention of another source, one of what too many mention, a link.
 DROPPED, COMMON, LINKS = 0, 1, 2
 
@@ -88,9 +90,10 @@ class Said:
     ----------
     owner, target, row
         Both nodes, and the row that says it.
-    kind, share, name, about
+    kind, share, name, header
         The kind of the link, by its place in `KIND_WEIGHTS`, how much of the name is
-        said, the name, and what the edge tells.
+        said, the name, and what stands above its column in a table, `NO_HEADER` without
+        one.
     words, names, may_be_word, text
         Of a name that can be an everyday word, how often the unit uses it as a word and
         as a name, whether it may at all, and which text it is.
@@ -104,7 +107,7 @@ class Said:
     kind: NDArray[np.int8]
     share: NDArray[np.float32]
     name: NDArray[np.int32]
-    about: NDArray[np.int32]
+    header: NDArray[np.int32]
     words: NDArray[np.int16]
     names: NDArray[np.int16]
     may_be_word: NDArray[np.bool_]
@@ -159,7 +162,7 @@ _SAID_TYPES: dict[str, Any] = {
     "kind": np.int8,
     "share": np.float32,
     "name": np.int32,
-    "about": np.int32,
+    "header": np.int32,
     "words": np.int16,
     "names": np.int16,
     "may_be_word": np.bool_,
@@ -176,8 +179,8 @@ class Mentions:
     ----------
     said
         What is said, links or not.
-    spelled, about
-        What `said` has numbers for: names as they are spelled, and records of edges.
+    spelled, headers
+        What `said` has numbers for: names as they are spelled, and headers of columns.
     everyday, believed
         How everyday each name is, by its number, and how far its links are believed.
     strongest
@@ -187,7 +190,7 @@ class Mentions:
     names: NodeNames
     said: Said = field(default_factory=lambda: Said.of([]))
     spelled: Codes = field(default_factory=Codes)
-    about: Codes = field(default_factory=Codes)
+    headers: Codes = field(default_factory=Codes)
     everyday: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     believed: NDArray[np.float32] = field(
         default_factory=lambda: np.zeros(0, np.float32)
@@ -230,7 +233,7 @@ class Mentions:
             self,
             names=names.packed() if reads_all else names,
             spelled=self.spelled.packed(),
-            about=self.about.packed(),
+            headers=self.headers.packed(),
         )
         return after._relinked(said, differing, change.fresh, facts)
 
@@ -302,7 +305,8 @@ class Mentions:
 
         def blocks() -> Iterator[Sequence[TextUnit]]:
             units = units_of(change.read(chosen))
-            while block := [*islice(units, BLOCK)]:
+            size = SMALL_BLOCK if executor is LOCAL else BLOCK
+            while block := [*islice(units, size)]:
                 waiting.append(block)
                 yield block
 
@@ -323,14 +327,12 @@ class Mentions:
 
     def _told(self, unit: TextUnit, mention: Mention) -> tuple[Any, ...]:
         """Return a mention without its ends, in the order of `Said`."""
-        about = {"kind": mention.kind, "name": mention.name}
-        if mention.column < len(unit.header):
-            about["column"] = unit.header[mention.column]
+        has_header = mention.column < len(unit.header)
         return (
             _KINDS.index(mention.kind),
             mention.share,
             self.spelled.of(mention.name),
-            self.about.of(to_json(about)),
+            self.headers.of(unit.header[mention.column]) if has_header else NO_HEADER,
             *_used(mention, unit.cells[mention.column]),
             DROPPED,
         )
@@ -346,7 +348,7 @@ class Mentions:
             {"strongest": self.strongest},
         )
         parts.add("spelled", self.spelled.parts())
-        parts.add("about", self.about.parts())
+        parts.add("headers", self.headers.parts())
         parts.add("names", self.names.parts())
         return parts
 
@@ -357,7 +359,7 @@ class Mentions:
             names=NodeNames.from_bundle(bundle.sub("names"), settings),
             said=Said(*(bundle.arrays[f"said.{name}"] for name in _SAID_TYPES)),
             spelled=Codes.from_bundle(bundle.sub("spelled")),
-            about=Codes.from_bundle(bundle.sub("about")),
+            headers=Codes.from_bundle(bundle.sub("headers")),
             everyday=bundle.arrays["everyday"],
             believed=bundle.arrays["believed"],
             strongest=bundle.meta["strongest"],
@@ -382,8 +384,25 @@ class Mentions:
             relations=[MENTIONS],
             weight=weight,
             source_row=links.row,
-            properties=Records(self.about.texts().take(links.about.astype(np.int64))),
+            properties=self._properties(links),
         )
+
+    def _properties(self, links: Said) -> Records:
+        """Return what the edge of each link tells: its kind, its name, its column."""
+        wide = 1 + len(self.headers), len(_KINDS)
+        told = (links.name.astype(np.int64) * wide[0] + links.header + 1) * wide[1]
+        told, which = np.unique(told + links.kind, return_inverse=True)
+        names, rest = np.divmod(told, wide[0] * wide[1])
+        headers, kinds = np.divmod(rest, wide[1])
+        above = ["", *self.headers.at(np.arange(len(self.headers)))]
+        records = (
+            {"kind": _KINDS[kind], "name": name}
+            | ({"column": above[header]} if header else {})
+            for kind, name, header in zip(
+                kinds.tolist(), self.spelled.at(names), headers.tolist(), strict=True
+            )
+        )
+        return Records(TextArray.of(map(to_json, records)).take(which))
 
 
 def _completing(
@@ -420,7 +439,7 @@ def _named(nodes: NodeTable, chosen: NDArray[np.int64]) -> dict[str, Sequence[st
     """Return the names of some nodes, by id."""
     return {
         node.id: reference_names(node)
-        for block in batched(chosen)
+        for block in batched(chosen, SMALL_BLOCK)
         for node in nodes.at(block)
     }
 

@@ -26,12 +26,11 @@ from graphret.sage.belief import beliefs
 from graphret.sage.codes import CodeLists, Codes, recounted
 from graphret.sage.entities import Entities
 from graphret.sage.facts import NodeFacts
-from graphret.sage.names import parts_of, reference_names
+from graphret.sage.names import parts_of
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import LinkSettings, SimilaritySettings
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.storage import Bundle, Parts
-from graphret.text import normalize_name
 from graphret.text import words as words_of
 
 # A name that texts share is said by this share of them at most, in any corpus by two;
@@ -146,14 +145,21 @@ class SharedNames:
         facts: NodeFacts,
         old_entities: Entities,
         entities: Entities,
+        called: CodeLists | None = None,
     ) -> tuple[SharedNames, Relinked]:
-        """Return what names join after a change, and the links that it makes anew."""
+        """Return what names join after a change, and the links that it makes anew.
+
+        `called` is what `Entities.read_called` finds in the fresh nodes, where it is
+        known.
+        """
         n_nodes = len(change.after)
         if not self.settings.shared_weight:
             nowhere = np.zeros(n_nodes, np.bool_)
             return self, Relinked((SHARES_NAME,), nowhere, EdgeTable.empty(n_nodes))
+        if called is None:
+            (called,) = CodeLists.read(change.nodes, entities.read_called)
         # which numbers the names in titles too
-        read = self._read(change, facts, entities)
+        read = self._read(change, facts, entities, called)
         n_names = len(entities.names)
         came = _said_by_texts(entities, facts, change.fresh)
         went = _said_by_texts(old_entities, old_facts, change.left)
@@ -199,7 +205,7 @@ class SharedNames:
         return after, Relinked((SHARES_NAME,), nodes, edges)
 
     def _read(
-        self, change: Change, facts: NodeFacts, entities: Entities
+        self, change: Change, facts: NodeFacts, entities: Entities, called: CodeLists
     ) -> SharedNames:
         """Return what is known of nodes and names after a change.
 
@@ -211,10 +217,6 @@ class SharedNames:
             codes(dict.fromkeys(parts_of(one)))
             for block in batched(np.where(is_table, 0, title))
             for one in facts.strings.at(block)
-        )
-        called = CodeLists.of(
-            [*{*codes(map(normalize_name, reference_names(node)))}]
-            for node in change.nodes
         )
         n_names = len(entities.names)
         no_more = self.called.at(change.left)

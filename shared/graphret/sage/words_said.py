@@ -35,10 +35,18 @@ class WordsSaid:
     said: CodeLists = field(default_factory=lambda: CodeLists.of([]))
     postings: Postings = field(default_factory=lambda: Postings.of(CodeLists.of([])))
 
-    def changed(self, change: Change) -> WordsSaid:
-        """Return the words after a change, reading the fresh nodes."""
-        lists = (self.vocabulary.of_each(_words(node)) for node in change.nodes)
-        said = self.said.changed(change, CodeLists.of(lists))
+    def read(self, node: Node) -> list[int]:
+        """Return the words of a node, by their numbers."""
+        return self.vocabulary.of_each(_words(node))
+
+    def changed(self, change: Change, fresh: CodeLists | None = None) -> WordsSaid:
+        """Return the words after a change.
+
+        `fresh` is what `read` finds in the fresh nodes, where it is known.
+        """
+        if fresh is None:
+            (fresh,) = CodeLists.read(change.nodes, self.read)
+        said = self.said.changed(change, fresh)
         postings = self.postings.changed(change.splice) or Postings.of(said)
         return WordsSaid(self.vocabulary.packed(), said, postings)
 
