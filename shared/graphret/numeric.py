@@ -11,6 +11,8 @@ T = TypeVar("T", bound=np.generic)
 
 # Places that are looked up at once.
 _BLOCK = 1 << 16
+# With fewer, numbers are sooner compared with each than looked up.
+_FEW = 4
 
 
 def unique(*several: NDArray[np.integer[Any]]) -> NDArray[Any]:
@@ -63,3 +65,16 @@ def gathered(values: NDArray[T], places: NDArray[np.signedinteger[Any]]) -> NDAr
         # numpy would check places, and write to a copy first
         np.take(values, places[at], out=out[at], mode="wrap")
     return out
+
+
+def marked(
+    are_marked: NDArray[np.bool_], codes: NDArray[np.signedinteger[Any]]
+) -> NDArray[np.int64]:
+    """Return where very many numbers are marked ones, ascending."""
+    sought = np.flatnonzero(are_marked)
+    if len(sought) > _FEW:
+        return np.flatnonzero(gathered(are_marked, codes))
+    found = np.zeros(len(codes), np.bool_)
+    for code in sought.astype(codes.dtype):
+        found |= codes == code
+    return np.flatnonzero(found)

@@ -71,14 +71,16 @@ def lexical(report: Report, n: int = N_LEXICAL) -> None:
     seconds = medians(
         {"search": search, "score": score, "bm25s": bm25s_search}, questions
     )
-    seconds |= medians(
-        {
-            "rank_bm25": lambda question: okapi.get_top_n(
-                ours.analyzer(question), names, K
-            )
-        },
-        questions[:6],
-    )
+    places = {q: nodes.find(ids).tolist() for q, ids in ids_by_question.items()}
+
+    def okapi_search(question: str) -> object:
+        return okapi.get_top_n(ours.analyzer(question), names, K)
+
+    def okapi_score(question: str) -> object:
+        return okapi.get_batch_scores(ours.analyzer(question), places[question])
+
+    of_okapi = {"rank_bm25": okapi_search, "rank_bm25 score": okapi_score}
+    seconds |= medians(of_okapi, questions[:6])
     report.counts |= {
         "search/nodes": len(nodes),
         "search/questions": len(questions),
@@ -100,11 +102,13 @@ def lexical(report: Report, n: int = N_LEXICAL) -> None:
         target=0.9,
         at_least=True,
     )
-    what = (
-        f"the time to score {N_GIVEN:,} given nodes, others for each question, against"
-        " that of a search"
-    )
-    report.add("search score", what, seconds["score"] / seconds["search"], target=1.0)
+    what = f"the time to score {N_GIVEN:,} given nodes, others for each question"
+    peer = f"{what}: by id, against rank_bm25's `get_batch_scores` by position"
+    theirs_taken = seconds["rank_bm25 score"]
+    report.add("search score", peer, seconds["score"] / theirs_taken, target=1.0)
+    # most of it finds 1,000 ids in a dictionary, about as long as a whole search takes
+    against = f"{what}: against a search of all"
+    report.add("search given", against, seconds["score"] / seconds["search"])
 
 
 def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:

@@ -17,7 +17,7 @@ from graphret.change import Change
 from graphret.corpus.chunks import DOCUMENT, source_of
 from graphret.corpus.names import file_of
 from graphret.corpus.readers import file_id
-from graphret.numeric import flags, gathered
+from graphret.numeric import flags, marked, unique
 from graphret.sage.codes import CodeLists, Codes
 from graphret.sage.names import title_of
 from graphret.storage import Bundle, Parts
@@ -69,7 +69,7 @@ class NodeFacts:
         facts = NodeFacts(self.strings.packed(), **columns)
         touched = np.append(facts.file[change.fresh], self.file[change.left])
         are_touched = flags(touched, len(self.strings))
-        members = np.flatnonzero(gathered(are_touched, facts.file))
+        members = marked(are_touched, facts.file)
         facts.is_head[members] = False
         facts.is_head[facts._first_of_files(members)] = True
         return facts
@@ -131,20 +131,20 @@ class NodeFacts:
         """Yield items and files with each node that was made of them."""
         asked = flags(self.strings.find(items), len(self.strings))
         for column in (self.source, self.file, self.document):
-            for position in np.flatnonzero(gathered(asked, column)).tolist():
+            for position in marked(asked, column).tolist():
                 yield self.strings[column[position]], position
 
     def of_documents(self, names: Collection[str]) -> NDArray[np.int64]:
         """Return the nodes of documents, by id or by file, that may have some names."""
         asked = flags(self.strings.find(names), len(self.strings))
         asked[0] = False
-        are_of = gathered(asked, self.source) | gathered(asked, self.document)
-        return np.flatnonzero(are_of | gathered(asked, self.path))
+        columns = self.source, self.document, self.path
+        return unique(*(marked(asked, column) for column in columns))
 
     def of_kin(self, kin: Collection[tuple[str, ...]]) -> NDArray[np.int64]:
         """Return the nodes that are chunks of one of the sources."""
         asked = flags(self.strings.find(map(_KIN.join, kin)), len(self.strings))
-        return np.flatnonzero(gathered(asked, self.kin))
+        return marked(asked, self.kin)
 
 
 _KIN = "\0"

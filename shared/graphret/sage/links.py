@@ -24,7 +24,7 @@ from graphret.executors.blocks import BLOCK, LOCAL, SMALL_BLOCK, Executor, batch
 from graphret.expansion.frontier import MENTIONS
 from graphret.linking.usage import UseCounts, can_be_everyday, may_be_word
 from graphret.nodes import NodeTable
-from graphret.numeric import flags, gathered, padded, unique
+from graphret.numeric import flags, gathered, marked, padded, unique
 from graphret.sage.belief import beliefs
 from graphret.sage.codes import Codes
 from graphret.sage.facts import NodeFacts
@@ -224,7 +224,8 @@ class Mentions:
             target=gathered(places, self.said.target),
         )
         # what names a node that is gone is read again, as the name changed
-        void = np.flatnonzero((before.owner < 0) | gathered(again, before.owner))
+        gone = np.flatnonzero(before.owner < 0)
+        void = unique(gone, marked(again, before.owner))
         made = self._read(change, np.flatnonzero(again), names, executor)
         behind = np.full(len(made), len(before))
         said = before.spliced(Merge(len(before), void, behind), made)
@@ -263,12 +264,12 @@ class Mentions:
         n_names, n_nodes = len(self.spelled), len(facts.file)
         everyday = padded(self.everyday, n_names, 0.0)
         of_names = flags(differing.name, n_names)
-        new = _everyday(said.at(np.flatnonzero(gathered(of_names, said.name))), n_names)
+        new = _everyday(said.at(marked(of_names, said.name)), n_names)
         new = np.where(of_names, new, everyday)
         targets = flags(differing.target[differing.target >= 0], n_nodes)
         targets[fresh] = True
-        targets[said.target.compress(gathered(new != everyday, said.name))] = True
-        at = np.flatnonzero(gathered(targets, said.target))
+        targets[said.target[marked(new != everyday, said.name)]] = True
+        at = marked(targets, said.target)
         standing = said.standing.copy()
         standing[at] = _standing(said.at(at), new, facts)
         counts = standing != DROPPED
@@ -278,7 +279,8 @@ class Mentions:
         n_links = np.bincount(said.name.compress(links), minlength=n_names)
         believed = beliefs(n_links, new)
         is_other = believed != padded(self.believed, n_names, 0.0)
-        targets[said.target.compress(links & gathered(is_other, said.name))] = True
+        of_other = marked(is_other, said.name)
+        targets[said.target[of_other[links[of_other]]]] = True
         are_made = [(links & (said.kind == kind)).any() for kind in range(len(_KINDS))]
         strongest = float(self._weight_of_kind().max(initial=0, where=are_made))
         targets |= strongest != self.strongest
@@ -289,7 +291,8 @@ class Mentions:
             believed=believed,
             strongest=strongest,
         )
-        chosen = np.flatnonzero(links & gathered(targets, said.target))
+        chosen = marked(targets, said.target)
+        chosen = chosen[links[chosen]]
         edges = after._edges(said.at(chosen), n_nodes)
         return after, Relinked((MENTIONS,), targets, edges, ("target",))
 

@@ -16,7 +16,6 @@ from graphret.executors import LOCAL, Executor
 from graphret.numeric import flags, gathered, ranges, spans, unique
 from graphret.search.nearest import Pairs, Products, nearest_rows
 from graphret.search.vectors import Floats
-from graphret.splice import Merge
 
 #: The columns of `Neighbors`.
 COLUMNS = ("own", "other", "similarity")
@@ -97,28 +96,6 @@ class Neighbors:
         wanted = nodes.astype(self.own.dtype)
         first, last = (np.searchsorted(self.own, wanted, side) for side in _SIDES)
         return spans(first, last - first)
-
-    def replaced(
-        self, change: Change, again: NDArray[np.int64], found: Neighbors
-    ) -> Neighbors:
-        """Return the neighbours after a change, with those of some nodes as found.
-
-        No other node has a neighbour that is gone.
-        """
-        stay = np.flatnonzero(change.moved >= 0)
-        came_from = change.came_from[again]
-        gone = unique(came_from[came_from >= 0], change.left)
-        # the node that stays and follows each, as it was numbered
-        following = np.append(stay, len(change.before))[
-            np.searchsorted(change.moved[stay], found.own)
-        ]
-        at = np.searchsorted(self.own, following.astype(self.own.dtype))
-        merge = Merge(len(self.own), self.rows_of(gone), at)
-        return Neighbors(
-            merge.of(gathered(change.moved, self.own), found.own),
-            merge.of(gathered(change.moved, self.other), found.other),
-            merge.of(self.similarity, found.similarity),
-        )
 
     def at(self, chosen: NDArray[Any]) -> Neighbors:
         """Return some of the pairs."""

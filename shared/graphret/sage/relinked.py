@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphret.change import Change
 from graphret.edges import EdgeTable, joined
-from graphret.numeric import gathered, unique
+from graphret.numeric import marked, unique
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Relinked:
         if "source" in self.ends:
             leaving = edges.leaving(np.flatnonzero(self.nodes))
         if "target" in self.ends:
-            entering = np.flatnonzero(gathered(self.nodes, edges.target))
+            entering = marked(self.nodes, edges.target)
         at: NDArray[np.int64] = unique(leaving, entering)
         of_relation = edges.relation_mask(self.relations)
         if of_relation is None or not len(edges):

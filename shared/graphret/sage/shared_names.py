@@ -21,7 +21,7 @@ from graphret.executors import batched
 from graphret.expansion.frontier import SHARES_NAME
 from graphret.linking.usage import stands_in_sentence
 from graphret.nodes import NodeTable
-from graphret.numeric import flags, gathered, padded, unique
+from graphret.numeric import flags, gathered, marked, padded, unique
 from graphret.sage.belief import beliefs
 from graphret.sage.codes import CodeLists, Codes, recounted
 from graphret.sage.entities import Entities
@@ -298,7 +298,7 @@ class SharedNames:
         Of each source only the first text is returned. They are ordered by name, then
         position.
         """
-        at = np.flatnonzero(gathered(chosen, self.titled.codes))
+        at = marked(chosen, self.titled.codes)
         name, owner = self.titled.codes[at], self.titled.owners[at]
         order = np.lexsort((owner, facts.source[owner], name))
         keys = name[order], facts.source[owner[order]]

@@ -18,7 +18,7 @@ from graphret.change import Change
 from graphret.edges import NO_ROW, EdgeTable, joined
 from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
-from graphret.numeric import flags, gathered, unique
+from graphret.numeric import flags, marked, unique
 from graphret.sage.embeddings import Embeddings
 from graphret.sage.entities import (
     Entities,
@@ -27,9 +27,10 @@ from graphret.sage.entities import (
     overlapping,
 )
 from graphret.sage.facts import NodeFacts
-from graphret.sage.neighbors import COLUMNS, Neighbors, pair_numbers
+from graphret.sage.neighbors import Neighbors, pair_numbers
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import SimilaritySettings
+from graphret.sage.sharing import Sharing
 from graphret.sage.signals import DOCUMENT, ROLES, SIGNALS, TABLE, Signal, roles_of
 from graphret.search.dense import DenseIndex
 from graphret.search.nearest import pair_similarities
@@ -157,7 +158,9 @@ class SimilarityIndex:
     entities: Entities = field(default_factory=Entities)
     source: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     embeddings: Embeddings = field(default_factory=Embeddings.empty)
-    sharing: Neighbors = field(default_factory=lambda: Neighbors.joined([]))
+    sharing: Sharing = field(
+        default_factory=lambda: Sharing.of(Neighbors.joined([]), 0)
+    )
     fitted: Fitted | None = None
 
     @classmethod
@@ -210,7 +213,7 @@ class SimilarityIndex:
             fitted=self.fitted or Fitted(n_nodes, {}),
         )
         named = entities.bearers(cap, again)
-        sharing = self.sharing.replaced(change, again, after._shared(again, named))
+        sharing = self.sharing.changed(change, again, after._shared(again, named))
         return replace(after, sharing=sharing)._connected(again, named)
 
     def refitted(self) -> tuple[SimilarityIndex, Relinked]:
@@ -218,8 +221,8 @@ class SimilarityIndex:
         every = np.arange(len(self.nodes))
         fresh = replace(self, fitted=Fitted(len(self.nodes), {}))
         named = self.entities.bearers(self.settings.entity_cap, every)
-        shared = fresh._shared(every, named)
-        return replace(fresh, sharing=shared)._connected(every, named)
+        sharing = Sharing.of(fresh._shared(every, named), len(self.nodes))
+        return replace(fresh, sharing=sharing)._connected(every, named)
 
     def _shared(self, again: NDArray[np.int64], named: EntityIncidence) -> Neighbors:
         """Return with whom some nodes share entities, given who bears theirs."""
@@ -287,9 +290,10 @@ class SimilarityIndex:
         and the nearest neighbours by each signal of the kind. `bearers` bear names of
         these nodes: no other node shares one with them.
         """
-        pairs, at = self._pairs(self.sharing, again, bearers)
+        near = self.sharing.at(unique(again, bearers))
+        pairs, at = self._pairs(near, again)
         keys, first = np.unique(pairs, return_index=True)
-        rarity = self.sharing.similarity[at[first]]
+        rarity = near.similarity[at[first]]
         low, high = np.divmod(keys, max(len(self.nodes), 1))
         roles = np.sort(np.stack([self.role[low], self.role[high]]), axis=0)
         found = []
@@ -310,22 +314,13 @@ class SimilarityIndex:
         return [group for group in found if len(group.low)]
 
     def _pairs(
-        self,
-        near: Neighbors,
-        asked: NDArray[np.int64],
-        proposers: NDArray[np.int64] | None = None,
+        self, near: Neighbors, asked: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return a number for each pair of neighbours asked for, and where it is.
 
-        A pair is asked for if one of its nodes is. `proposers`, where they are known,
-        are all nodes of which one that is asked for may be a neighbour.
+        A pair is asked for if one of its nodes is.
         """
-        is_asked = flags(asked, len(self.nodes))
-        if proposers is None:
-            proposed = np.flatnonzero(gathered(is_asked, near.other))
-        else:
-            rows = near.rows_of(proposers)
-            proposed = rows[is_asked[near.other[rows]]]
+        proposed = marked(flags(asked, len(self.nodes)), near.other)
         at = unique(near.rows_of(asked), proposed)
         return pair_numbers(near.own[at], near.other[at], len(self.nodes)), at
 
@@ -442,9 +437,7 @@ class SimilarityIndex:
     def parts(self) -> Parts:
         """The index as it is saved, without its nodes, entities and edges."""
         parts = self.embeddings.parts()
-        parts.arrays |= {
-            f"sharing.{name}": getattr(self.sharing, name) for name in COLUMNS
-        }
+        parts.add("sharing", self.sharing.parts())
         parts.meta |= {"n_nodes": self._fitted.n_nodes, "thresholds": self.thresholds}
         return parts
 
@@ -464,7 +457,7 @@ class SimilarityIndex:
             entities,
             facts.source,
             Embeddings.from_bundle(bundle),
-            Neighbors(*(bundle.arrays[f"sharing.{name}"] for name in COLUMNS)),
+            Sharing.from_bundle(bundle.sub("sharing")),
             Fitted(bundle.meta["n_nodes"], bundle.meta["thresholds"]),
         )
 
