@@ -313,13 +313,11 @@ class Mentions:
                 waiting.append(block)
                 yield block
 
-        place: dict[str, int] = {}
         said = [Said.of([])]
         for found in executor.map(names, blocks()):
-            new = [
-                *{id_ for by_target in found for id_ in by_target if id_ not in place}
-            ]
-            place |= zip(new, change.after.positions(new).tolist(), strict=True)
+            named = [*{id_ for by_target in found for id_ in by_target}]
+            positions = change.after.positions(named).tolist()
+            place = dict(zip(named, positions, strict=True))
             rows = [
                 (unit.owner, place[id_], unit.row, *self._told(unit, mention))
                 for unit, by_target in zip(waiting.popleft(), found, strict=True)
