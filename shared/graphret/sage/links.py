@@ -390,18 +390,20 @@ class Mentions:
 
     def _properties(self, links: Said) -> Records:
         """Return what the edge of each link tells: its kind, its name, its column."""
-        wide = 1 + len(self.headers), len(_KINDS)
-        told = (links.name.astype(np.int64) * wide[0] + links.header + 1) * wide[1]
-        told, which = np.unique(told + links.kind, return_inverse=True)
-        names, rest = np.divmod(told, wide[0] * wide[1])
-        headers, kinds = np.divmod(rest, wide[1])
-        above = ["", *self.headers.at(np.arange(len(self.headers)))]
+        every_told = len(_KINDS), 1 + len(self.spelled), 1 + len(self.headers)
+        numbers = np.ravel_multi_index(
+            (links.kind, links.name, links.header + 1), every_told
+        )
+        distinct, which = np.unique(numbers, return_inverse=True)
+        kinds, names, headers = np.unravel_index(distinct, every_told)
+        columns = iter(self.headers.at(headers[headers > 0] - 1))
+        told = zip(
+            kinds.tolist(), self.spelled.at(names), headers.tolist(), strict=True
+        )
         records = (
             {"kind": _KINDS[kind], "name": name}
-            | ({"column": above[header]} if header else {})
-            for kind, name, header in zip(
-                kinds.tolist(), self.spelled.at(names), headers.tolist(), strict=True
-            )
+            | ({"column": next(columns)} if header else {})
+            for kind, name, header in told
         )
         return Records(TextArray.of(map(to_json, records)).take(which))
 
