@@ -10,7 +10,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.executors.blocks import SMALL_BLOCK, batched
 from graphret.nodes import NodeTable
 from graphret.splice import Splice
 from graphret.types import Node
@@ -100,10 +99,8 @@ class Change:
         The fresh ones are not read again where they are all that is asked for.
         """
         if np.array_equal(chosen, self.fresh):
-            yield from zip(chosen.tolist(), self.nodes, strict=True)
-            return
-        for block in batched(chosen, SMALL_BLOCK):
-            yield from zip(block.tolist(), self.after.at(block), strict=True)
+            return zip(chosen.tolist(), self.nodes, strict=True)
+        return zip(chosen.tolist(), self.after.each(chosen), strict=True)
 
     @cached_property
     def moved(self) -> NDArray[np.int32]:

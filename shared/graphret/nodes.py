@@ -98,7 +98,11 @@ class NodeTable(Sequence[Node]):
         return [*map(Node, self.ids.take(chosen), labels, *columns)]
 
     def __iter__(self) -> Iterator[Node]:
-        for block in batched(np.arange(len(self)), SMALL_BLOCK):
+        return self.each(np.arange(len(self)))
+
+    def each(self, positions: NDArray[np.int64]) -> Iterator[Node]:
+        """Yield the nodes at `positions`, of which a few are decoded at once."""
+        for block in batched(positions, SMALL_BLOCK):
             yield from self.at(block)
 
     def __contains__(self, node_id: object) -> bool:

@@ -103,12 +103,13 @@ def lexical(report: Report, n: int = N_LEXICAL) -> None:
         at_least=True,
     )
     what = f"the time to score {N_GIVEN:,} given nodes, others for each question"
-    peer = f"{what}: by id, against rank_bm25's `get_batch_scores` by position"
-    theirs_taken = seconds["rank_bm25 score"]
-    report.add("search score", peer, seconds["score"] / theirs_taken, target=1.0)
     # most of it finds 1,000 ids in a dictionary, about as long as a whole search takes
-    against = f"{what}: against a search of all"
-    report.add("search given", against, seconds["score"] / seconds["search"])
+    against = f"{what}, against that of a search"
+    ratio = seconds["score"] / seconds["search"]
+    report.add("search score", against, ratio, target=1.0)
+    against = "the same against rank_bm25's `get_batch_scores`, which takes positions"
+    ratio = seconds["score"] / seconds["rank_bm25 score"]
+    report.add("search score peer", against, ratio)
 
 
 def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:

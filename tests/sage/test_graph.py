@@ -62,6 +62,19 @@ def test_explicit_edges_are_kept() -> None:
 # -- change
 
 
+def test_chunks_numbered_by_their_time_follow_each_other() -> None:
+    times = {"a": 1_764_500_000_002, "b": 1_764_500_000_001}
+    nodes = [
+        Node(id_, ("Document",), "Log", id_, {"source_id": "log", "chunk_index": time})
+        for id_, time in times.items()
+    ]
+    graph = SageGraph.from_nodes(nodes, encoder=None)
+    assert ("b", "NEXT", "a") in {
+        (edge.source, edge.relation, edge.target)
+        for edge in graph.edges.edges(graph.nodes.ids)
+    }
+
+
 def test_remove_takes_items_and_nodes_and_a_retriever_sees_changes(
     graph: SageGraph,
 ) -> None:

@@ -16,9 +16,9 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 #: The number of items in a block: texts, nodes, rows. No result depends on it.
 BLOCK = 512
-#: That of items of which many objects are made in this process: gone before the garbage
-#: collector takes them for lasting, as it goes through all that lasts, large tables and
-#: all, once there is a quarter more.
+#: That of items of which this process makes many objects. The garbage collector goes
+#: through all that lasts, large tables too, once there is a quarter more of it: the
+#: objects of so few items are gone before it takes them for lasting.
 SMALL_BLOCK = 64
 
 

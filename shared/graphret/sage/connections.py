@@ -146,15 +146,9 @@ class Connections:
         `dense` has the embeddings of the nodes after it. The names of the corpus stay
         those of before.
         """
-        readers = (
-            self.facts.read,
-            self.words.read,
-            self.entities.read,
-            self.entities.read_called,
-        )
-        of_facts, said, named, called = CodeLists.read(change.nodes, *readers)
-        facts = self.facts.changed(change, of_facts)
-        words = self.words.changed(change, said)
+        readers = self.words.read, self.entities.read, self.entities.read_called
+        said, named, called = CodeLists.read(change.nodes, *readers)
+        facts, words = self.facts.changed(change), self.words.changed(change, said)
         entities = self.entities.changed(change, named)
         similarity, alike = self.similarity.changed(
             change, facts, entities, dense, executor

@@ -18,13 +18,13 @@ from graphret.corpus.chunks import DOCUMENT, source_of
 from graphret.corpus.names import file_of
 from graphret.corpus.readers import file_id
 from graphret.numeric import flags, marked, unique
-from graphret.sage.codes import CodeLists, Codes
+from graphret.sage.codes import Codes
 from graphret.sage.names import title_of
 from graphret.storage import Bundle, Parts
 from graphret.types import Node
 
 #: In place of the place of a node in its source, where it is not known.
-NO_PLACE = np.iinfo(np.int32).min
+NO_PLACE = np.iinfo(np.int64).min
 _READ = ("source", "file", "kin", "document", "path", "title", "place", "is_table")
 _COLUMNS = (*_READ, "is_head")
 
@@ -48,18 +48,14 @@ class NodeFacts:
     document: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     path: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     title: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
-    place: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    place: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     is_table: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     is_head: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
 
-    def changed(self, change: Change, fresh: CodeLists | None = None) -> NodeFacts:
-        """Return the facts after a change.
-
-        `fresh` is what `read` finds in the fresh nodes, where it is known.
-        """
-        if fresh is None:
-            (fresh,) = CodeLists.read(change.nodes, self.read)
-        made = fresh.pack()[0].reshape(-1, len(_READ)).T
+    def changed(self, change: Change) -> NodeFacts:
+        """Return the facts after a change, reading the fresh nodes."""
+        rows = (_facts(node, self.strings) for node in change.nodes)
+        made = np.fromiter(rows, np.dtype((np.int64, len(_READ)))).T
         columns = {
             name: change.column(before := getattr(self, name), new.astype(before.dtype))
             for name, new in zip(_READ, made, strict=True)
@@ -73,29 +69,6 @@ class NodeFacts:
         facts.is_head[members] = False
         facts.is_head[facts._first_of_files(members)] = True
         return facts
-
-    def read(self, node: Node) -> tuple[int, ...]:
-        """Return the row of a node, in the order of the columns."""
-        given = node.properties
-        item = given.get("source_id")
-        source = f"\0{node.id}" if item is None else str(item)  # no item's name
-        document = given.get(DOCUMENT)
-        texts = (
-            source,
-            file_id(node.id if item is None else source),
-            _KIN.join(source_of(node)),
-            "" if document is None else str(document),
-            file_of(given),
-            title_of(node),
-        )
-        place = given.get("chunk_index")
-        if not isinstance(place, int) or abs(place) > -NO_PLACE:
-            place = NO_PLACE
-        return (
-            *map(self.strings.of, texts),
-            place,
-            "table_rows" in given,
-        )
 
     def _first_of_files(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the first of each file among some nodes: texts before tables."""
@@ -118,7 +91,7 @@ class NodeFacts:
         return cls(Codes.from_bundle(bundle.sub("strings")), **columns)
 
     @cached_property
-    def number(self) -> NDArray[np.int32]:
+    def number(self) -> NDArray[np.int64]:
         """The number of each node among its source's chunks, 0 where it has none."""
         return np.where(self.place == NO_PLACE, 0, self.place)
 
@@ -148,3 +121,25 @@ class NodeFacts:
 
 
 _KIN = "\0"
+
+
+def _facts(node: Node, strings: Codes) -> tuple[int, ...]:
+    """Return the row of a node, in the order of the columns."""
+    given = node.properties
+    item = given.get("source_id")
+    source = f"\0{node.id}" if item is None else str(item)  # no item's name
+    document = given.get(DOCUMENT)
+    texts = (
+        source,
+        file_id(node.id if item is None else source),
+        _KIN.join(source_of(node)),
+        "" if document is None else str(document),
+        file_of(given),
+        title_of(node),
+    )
+    place = given.get("chunk_index")
+    return (
+        *map(strings.of, texts),
+        place if isinstance(place, int) else NO_PLACE,
+        "table_rows" in given,
+    )

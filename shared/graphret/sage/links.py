@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from graphret.change import Change
 from graphret.columns import Records, TextArray, to_json
 from graphret.edges import NO_ROW, EdgeTable
-from graphret.executors.blocks import BLOCK, LOCAL, SMALL_BLOCK, Executor, batched
+from graphret.executors.blocks import BLOCK, LOCAL, SMALL_BLOCK, Executor
 from graphret.expansion.frontier import MENTIONS
 from graphret.linking.usage import UseCounts, can_be_everyday, may_be_word
 from graphret.nodes import NodeTable
@@ -440,11 +440,7 @@ def _renaming(
 
 def _named(nodes: NodeTable, chosen: NDArray[np.int64]) -> dict[str, Sequence[str]]:
     """Return the names of some nodes, by id."""
-    return {
-        node.id: reference_names(node)
-        for block in batched(chosen, SMALL_BLOCK)
-        for node in nodes.at(block)
-    }
+    return {node.id: reference_names(node) for node in nodes.each(chosen)}
 
 
 def _used(mention: Mention, text: str) -> tuple[int, int, bool, int]:
