@@ -112,7 +112,7 @@ def test_arrays_and_texts_come_back_mapped_and_others_can_open_them(
     assert bundle.meta == meta
     assert bundle.texts("graph/nodes").tolist() == ["", "näme 🎬"]
     assert bundle.texts("none").tolist() == []
-    assert not bundle.texts("graph/nodes").shared.data.flags.owndata
+    assert not bundle.texts("graph/nodes").numbers.data.flags.owndata
     for name, array in ARRAYS.items():
         loaded = bundle.arrays[name]
         np.testing.assert_array_equal(loaded, array)

@@ -52,13 +52,14 @@ class TextArray(Lists[np.uint8]):
 
     def encoded(self, place: int) -> bytes:
         """Return one text in UTF-8, by whose order texts are in theirs."""
-        return self.shared.data[self.begins[place] : self.ends[place]].tobytes()
+        begin, end = self.spans.data[self.rows[place]].tolist()
+        return self.numbers.data[begin:end].tobytes()
 
     def tolist(self) -> list[str]:
         """Return every text; a UnicodeDecodeError says that one is none."""
         if len(self) <= _FEW:
-            data = self.shared.data
-            places = zip(self.begins.tolist(), self.ends.tolist(), strict=True)
+            data = self.numbers.data
+            places = self.standing().tolist()
             return [data[begin:end].tobytes().decode() for begin, end in places]
         data, offsets = self.pack()
         text = data.tobytes()
@@ -67,7 +68,7 @@ class TextArray(Lists[np.uint8]):
     def is_among(self, texts: Collection[str]) -> NDArray[np.bool_]:
         """Tell which texts are among some, ``(n,)``, reading those of their lengths."""
         lengths = [len(text.encode("utf-8", "surrogatepass")) for text in texts]
-        mask = np.isin(self.ends - self.begins, np.asarray(lengths, np.int64))
+        mask = np.isin(self.lengths, np.asarray(lengths, np.int64))
         near = np.flatnonzero(mask)
         mask[near] = [text in texts for text in self.take(near).tolist()]
         return mask

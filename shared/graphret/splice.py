@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.lists import Lists
+from graphret.lists import Lists, Rows, joined_rows, numbered
 from graphret.numeric import unique
 
 T = TypeVar("T", bound=np.generic)
@@ -21,6 +21,7 @@ Piece: TypeAlias = tuple[int, slice]
 
 # Pieces of fewer rows than this, on the average, are not worth cutting out.
 _LEAST_ROWS = 100
+_BLOCK = 1 << 12  # codes that are looked at, at once
 
 
 class Splice:
@@ -73,6 +74,11 @@ class Splice:
         moved[self.order[remaining]] = remaining
         return moved
 
+    @cached_property
+    def others(self) -> NDArray[np.int64]:
+        """The new places of the rows that are not of the first column, ascending."""
+        return np.flatnonzero(self.order >= self.lengths[0])
+
     def of(self, *columns: NDArray[T]) -> NDArray[T]:
         """Return the column that arrays make, ``(m, …)``."""
         if self.pieces is None:
@@ -84,11 +90,29 @@ class Splice:
     def of_lists(self, *columns: L) -> L:
         """Return the column that lists make, or texts, which stay where they are."""
         alike = columns[0].sharing(columns)
-        begins, ends = (
-            self.of(*(getattr(column, name) for column in alike))
-            for name in ("begins", "ends")
-        )
-        return type(columns[0])(alike[0].shared, begins, ends)
+        rows = self._of_rows([column.rows for column in alike])
+        return type(columns[0])(alike[0].numbers, alike[0].spans, rows)
+
+    def _of_rows(self, several: Sequence[Rows]) -> Rows:
+        """Return the rows of lists in their new order.
+
+        Columns that change together have the same rows, which are put in order once.
+        """
+        known = tuple(rows if isinstance(rows, range) else id(rows) for rows in several)
+        if known not in self._rows:
+            if self.pieces is None:
+                spliced: Rows = numbered(joined_rows(several))[self.order]
+            else:
+                spliced = joined_rows(
+                    [several[number][piece] for number, piece in self.pieces]
+                )
+            self._rows[known] = several, spliced  # an id is taken again once it is free
+        return self._rows[known][1]
+
+    @cached_property
+    def _rows(self) -> dict[tuple[Any, ...], tuple[Sequence[Rows], Rows]]:
+        """Rows that were put in order, and what they were made of."""
+        return {}
 
 
 class Merge(Splice):
@@ -156,9 +180,19 @@ def spliced_codes(
             for own_codes, codebook in listed
         )
     )
-    used = np.flatnonzero(np.bincount(codes, minlength=len(values)))
+    used = np.flatnonzero(_are_used(codes, len(values)))
     new_codes = np.searchsorted(used, np.arange(len(values))).tolist()
     return _recoded(codes, new_codes), [values[i] for i in used.tolist()]
+
+
+def _are_used(codes: NDArray[np.int32], n: int) -> NDArray[np.bool_]:
+    """Return which of the first `n` codes occur, ``(n,)``: mostly all soon do."""
+    are_used = np.zeros(n, np.bool_)
+    for start in range(0, len(codes), _BLOCK):
+        are_used[codes[start : start + _BLOCK]] = True
+        if are_used.all():
+            break
+    return are_used
 
 
 def _recoded(codes: NDArray[Any], new: Sequence[int]) -> NDArray[np.int32]:

@@ -188,8 +188,7 @@ class Loader:
 
 def _filled(records: Records, positions: Positions) -> NDArray[np.bool_]:
     """Tell which of the records at positions are not empty, without reading them."""
-    array = records.array.take(positions)
-    return (array.ends - array.begins) > len("{}")
+    return records.array.take(positions).lengths > len("{}")
 
 
 def _by_name(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
