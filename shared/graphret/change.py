@@ -65,6 +65,8 @@ class Change:
     def only(self, chosen: Collection[str]) -> Change:
         """Return the change as it is for whom only some of the fresh nodes differ."""
         fresh = np.sort(self.after.positions(chosen))
+        if np.array_equal(fresh, self.fresh):
+            return self
         return replace(self, fresh=fresh)
 
     @cached_property

@@ -118,7 +118,7 @@ class Entities:
         owners, which = self.postings.occurrences(names, self.borne)
         first = np.full(len(names), np.iinfo(np.int64).max)
         np.minimum.at(first, which, owners)
-        name_of_each = np.repeat(names, self.borne.lengths[first])
+        name_of_each = np.repeat(names, self.borne.take(first).lengths)
         is_it = self.borne.at(first) == name_of_each
         return self.spellings.at(self.spelled.at(first)[is_it])
 

@@ -21,7 +21,7 @@ from graphret.executors import batched
 from graphret.expansion.frontier import SHARES_NAME
 from graphret.linking.usage import stands_in_sentence
 from graphret.nodes import NodeTable
-from graphret.numeric import flags, gathered, marked, padded, unique
+from graphret.numeric import flags, marked, padded, unique
 from graphret.sage.belief import beliefs
 from graphret.sage.codes import CodeLists, Codes, recounted
 from graphret.sage.entities import Entities
@@ -29,6 +29,7 @@ from graphret.sage.facts import NodeFacts
 from graphret.sage.names import parts_of
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import LinkSettings, SimilaritySettings
+from graphret.search.postings import Postings
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.storage import Bundle, Parts
 from graphret.text import words as words_of
@@ -108,8 +109,11 @@ class SharedNames:
     titled, called
         For each node the names that are part of its title, where it is a text, and
         those that it bears, as numbers of `Entities.names`.
-    n_said, n_called
-        How many texts say each name, and how many nodes it is a name of.
+    in_titles
+        Which nodes have each name in their title.
+    n_said, n_called, n_titled
+        How many texts say each name, how many nodes it is a name of, and how many
+        sources have it in a title.
     words, lower
         The words that stand in lower case in texts, and in how many.
     tells, first_word, several
@@ -125,8 +129,10 @@ class SharedNames:
     cap: int = SimilaritySettings.entity_cap
     titled: CodeLists = field(default_factory=lambda: CodeLists.of([]))
     called: CodeLists = field(default_factory=lambda: CodeLists.of([]))
+    in_titles: Postings = field(default_factory=lambda: Postings.of(CodeLists.of([])))
     n_said: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     n_called: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    n_titled: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     words: Codes = field(default_factory=lambda: Codes([""]))
     lower: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     tells: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
@@ -164,7 +170,12 @@ class SharedNames:
         came = _said_by_texts(entities, facts, change.fresh)
         went = _said_by_texts(old_entities, old_facts, change.left)
         n_said = recounted(self.n_said, came, went, n_names)
-        read = replace(read, n_said=n_said)
+        met = facts.source[change.fresh], old_facts.source[change.left]
+        sources = flags(np.concatenate(met), len(facts.strings))
+        are_titled = _in_titles_of(sources, facts, read.titled)
+        were_titled = _in_titles_of(sources, old_facts, self.titled)
+        n_titled = recounted(self.n_titled, are_titled, were_titled, n_names)
+        read = replace(read, n_said=n_said, n_titled=n_titled)
         after = replace(read, sharers=read._sharers(facts, entities))
         chosen = after._touched(self, change, entities, old_entities)
         kept = self.pairs.copy()
@@ -224,12 +235,14 @@ class SharedNames:
         came = self._count_lower(change.after, change.fresh)
         went = self._count_lower(change.before, change.left)
         tells, first_word, several = self._telling(entities)
+        titled = self.titled.changed(change, titled)
         lower, came, went = (
             padded(counts, len(self.words), 0) for counts in (self.lower, came, went)
         )
         return replace(
             self,
-            titled=self.titled.changed(change, titled),
+            titled=titled,
+            in_titles=self.in_titles.changed(change.splice) or Postings.of(titled),
             called=self.called.changed(change, called),
             n_called=n_called,
             lower=lower + came - went,
@@ -277,35 +290,35 @@ class SharedNames:
         many = min(self.settings.max_nodes_per_name, titled)
         can = (self.tells == 1) & (self.n_called == 0)
         can &= padded(entities.shared(self.cap), n, False)
-        heads, _ = self._heads(can & (n_said <= many), facts)
-        n_heads = np.bincount(heads, minlength=n)
         is_rare = can & (n_said <= few)
-        leads = (n_heads > 0) & (n_heads <= _MAX_TITLED)
+        leads = can & (n_said <= many)
+        leads &= (self.n_titled > 0) & (self.n_titled <= _MAX_TITLED)
         joins = is_rare | leads
         named = np.zeros(len(self.lower), np.int64)
         np.maximum.at(named, self.first_word.compress(joins), n_said.compress(joins))
         everyday = self.lower / np.maximum(self.lower + named, 1)
-        of_name = np.where(joins, gathered(everyday, self.first_word), 0.0)
+        of_name, joining = np.zeros(n), np.flatnonzero(joins)
+        of_name[joining] = everyday[self.first_word[joining]]
         own = np.where(self.several, 0.0, of_name)
         is_word = of_name >= _MOSTLY
         return Sharers(joins, is_rare, leads, is_word, own, (few, many))
 
     def _heads(
-        self, chosen: NDArray[np.bool_], facts: NodeFacts
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        self, names: NDArray[np.int64], facts: NodeFacts
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return some names and the texts that have them in their title.
 
         Of each source only the first text is returned. They are ordered by name, then
         position.
         """
-        at = marked(chosen, self.titled.codes)
-        name, owner = self.titled.codes[at], self.titled.owners[at]
+        owner, which = self.in_titles.occurrences(names, self.titled)
+        name = names[which]
         order = np.lexsort((owner, facts.source[owner], name))
         keys = name[order], facts.source[owner[order]]
         first = np.any([np.diff(key, prepend=-1) != 0 for key in keys], axis=0)
-        kept = np.sort(order[first])  # by owner
-        kept = kept[np.argsort(name[kept], kind="stable")]
-        return name[kept], owner[kept]
+        name, owner = name[order[first]], owner[order[first]]
+        order = np.lexsort((owner, name))
+        return name[order], owner[order]
 
     def _touched(
         self,
@@ -343,7 +356,7 @@ class SharedNames:
         if sharers is None:
             return
         names = np.flatnonzero(chosen & sharers.joins)
-        name, head = self._heads(chosen & sharers.joins & sharers.leads, facts)
+        name, head = self._heads(names[sharers.leads[names]], facts)
         heads = row_starts(np.searchsorted(names, name), len(names))
         sayer, which = entities.postings.occurrences(names, entities.borne)
         is_text = ~facts.is_table[sayer]
@@ -384,14 +397,18 @@ class SharedNames:
             return self
         columns: dict[str, Any] = {name: bundle.arrays[name] for name in _COLUMNS}
         called = CodeLists.from_bundle(bundle.sub("called"))
-        n_names = len(entities.names)
+        titled = CodeLists.from_bundle(bundle.sub("titled"))
+        n_names, n_strings = len(entities.names), len(facts.strings)
         said = _said_by_texts(entities, facts, np.arange(len(facts.file)))
+        in_titles = _in_titles_of(np.ones(n_strings, np.bool_), facts, titled)
         read = replace(
             self,
-            titled=CodeLists.from_bundle(bundle.sub("titled")),
+            titled=titled,
+            in_titles=Postings.of(titled),
             called=called,
             n_said=np.bincount(said, minlength=n_names),
             n_called=np.bincount(called.codes, minlength=n_names),
+            n_titled=np.bincount(in_titles, minlength=n_names),
             words=Codes.from_bundle(bundle.sub("words")),
             **columns,
         )
@@ -423,6 +440,17 @@ def _said_by_texts(
 ) -> NDArray[np.int32]:
     """Return the names that the texts among some nodes say, once for each text."""
     return entities.borne.at(nodes[~facts.is_table[nodes]])
+
+
+def _in_titles_of(
+    sources: NDArray[np.bool_], facts: NodeFacts, titled: CodeLists
+) -> NDArray[np.int64]:
+    """Return the names in titles of nodes of some sources, once for each source."""
+    nodes = marked(sources, facts.source)
+    names, starts = titled.take(nodes).pack()
+    source = np.repeat(facts.source[nodes].astype(np.int64), np.diff(starts))
+    n = int(names.max(initial=0)) + 1
+    return np.asarray(unique(source * n + names) % n, np.int64)
 
 
 def _are_rarest(pairs: NDArray[np.void], entities: Entities) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphret.lists import Lists
-from graphret.numeric import ranges
+from graphret.numeric import gathered, ranges, unique
 from graphret.splice import Splice
 from graphret.storage import Bundle, Parts
 
@@ -72,14 +72,12 @@ class Postings:
         A splice puts the lists in a new order, with others among them; `None` says that
         too many of them are not indexed by now.
         """
-        kept = self.now >= 0
-        now = np.where(kept, splice.moved[self.now], np.int32(-1))
-        is_later = np.ones(len(splice.order), dtype=bool)
-        is_later[now[now >= 0]] = False
-        later = np.flatnonzero(is_later)
+        moved = np.append(splice.moved, np.int32(-1))  # what is gone stays so
+        later = unique(splice.others, moved[self.later])
+        later = later[later >= 0]
         if len(later) * _FEW > len(splice.order):
             return None
-        return replace(self, now=now, later=later)
+        return replace(self, now=gathered(moved, self.now), later=later)
 
     def count(self, code: int) -> int:
         """How often a code occurred in the lists as they once were."""

@@ -17,7 +17,7 @@ from graphret.change import Change
 from graphret.columns import Strings
 from graphret.edges import NO_ROW, row_starts
 from graphret.lists import Lists, ends_of
-from graphret.numeric import ranges
+from graphret.numeric import ranges, spans
 from graphret.search.analysis import Analyzer
 from graphret.search.fields import FieldText
 from graphret.search.postings import Postings
@@ -222,16 +222,15 @@ class FieldTerms:
     ) -> FieldTerms:
         """Return the terms after a change, given the fields of its fresh nodes."""
         added = FieldTerms.of(fresh, analyzer, self.positions)
-        rows, nodes = np.arange(self.n_rows + added.n_rows), change.splice
-        rows_before = Lists.packed(rows[: self.n_rows], self.row_indptr)
-        rows_added = Lists.packed(rows[self.n_rows :], added.row_indptr)
-        order, row_indptr = nodes.of_lists(rows_before, rows_added).pack()
-        of_rows = Splice((self.n_rows, added.n_rows), order)
+        nodes, (firsts, new_firsts) = change.splice, (self.row_indptr, added.row_indptr)
+        n_rows = nodes.of(np.diff(firsts), np.diff(new_firsts))
+        first_rows = nodes.of(firsts[:-1], new_firsts[:-1] + self.n_rows)
+        of_rows = Splice((self.n_rows, added.n_rows), spans(first_rows, n_rows))
         fields = {}
         for name in {*self.fields, *added.fields}:
             splice = of_rows if name.endswith(ROWS) else nodes
             fields[name] = splice.of_lists(self._field(name), added._field(name))
-        after = FieldTerms(added.vocabulary, fields, row_indptr)
+        after = FieldTerms(added.vocabulary, fields, ends_of(n_rows))
         for name, postings in self._postings.copy().items():  # readers add some
             splice = of_rows if name.endswith(ROWS) else nodes
             if (known := postings.changed(splice)) is not None:
