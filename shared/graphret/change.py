@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.nodes import NodeTable
-from graphret.splice import Splice
+from graphret.numeric import unique
+from graphret.splice import Merge, Splice
 from graphret.types import Node
 
 T = TypeVar("T", bound=np.generic)
@@ -31,12 +32,15 @@ class Change:
         Where each node of `before` is in `after`, altered or not; -1 where it is gone.
     fresh
         Where the nodes are in `after` that are new or altered, ascending.
+    splice
+        How a column of `after` is assembled from `before` and the fresh nodes.
     """
 
     before: NodeTable
     after: NodeTable
-    places: NDArray[np.int64]
+    places: NDArray[np.int32]
     fresh: NDArray[np.int64]
+    splice: Splice
 
     @classmethod
     def of(
@@ -47,32 +51,44 @@ class Change:
         `deletes` are ids of nodes of `before`, not of `fresh`; unknown ones are
         ignored.
         """
-        after, places, fresh_places = before.merged(fresh, deletes)
-        return cls(before, after, places, fresh_places)
+        same, deleted = before.find(fresh.ids), before.find(list(deletes))
+        is_same = same >= 0
+        gone = unique(same[is_same], deleted[deleted >= 0])
+        splice = Merge(len(before), gone, before.places_for(fresh.ids))
+        after = NodeTable.spliced([before, fresh], splice)
+        after.restriction = before.restriction
+        places, new = splice.moved.copy(), splice.others
+        places[same[is_same]] = new[is_same]
+        return cls(before, after, places, new, splice)
 
     @classmethod
     def whole(cls, nodes: NodeTable) -> Change:
         """All nodes of a table come, and none was there."""
-        return cls(
-            NodeTable.of([]), nodes, np.zeros(0, np.int64), np.arange(len(nodes))
-        )
+        every = np.arange(len(nodes))
+        splice = Splice((0, len(nodes)), every)
+        return cls(NodeTable.of([]), nodes, np.zeros(0, np.int32), every, splice)
 
     @classmethod
     def reading(cls, nodes: NodeTable, again: Collection[str]) -> Change:
         """The nodes of a table stay, and some are read again."""
-        return cls(nodes, nodes, np.arange(len(nodes)), np.sort(nodes.positions(again)))
+        every = np.arange(len(nodes), dtype=np.int32)
+        fresh = np.sort(nodes.positions(again))
+        return cls(nodes, nodes, every, fresh, _splice(len(nodes), every, fresh))
 
-    def only(self, chosen: Collection[str]) -> Change:
-        """Return the change as it is for whom only some of the fresh nodes differ."""
-        fresh = np.sort(self.after.positions(chosen))
+    def only(self, fresh: NDArray[np.int64]) -> Change:
+        """Return the change as it is for whom only some of the fresh nodes differ.
+
+        These are ascending, and all that are new are among them.
+        """
         if np.array_equal(fresh, self.fresh):
             return self
-        return replace(self, fresh=fresh)
+        splice = _splice(len(self.before), self.origins, fresh)
+        return replace(self, fresh=fresh, splice=splice)
 
     @cached_property
-    def origins(self) -> NDArray[np.int64]:
+    def origins(self) -> NDArray[np.int32]:
         """Where each node of `after` was, altered or not; -1 for one that is new."""
-        origins = np.full(len(self.after), -1, np.int64)
+        origins = np.full(len(self.after), -1, np.int32)
         stays = np.flatnonzero(self.places >= 0)
         origins[self.places[stays]] = stays
         return origins
@@ -80,7 +96,7 @@ class Change:
     @cached_property
     def came_from(self) -> NDArray[np.int64]:
         """Where each node of `after` was, -1 for one that is new or altered."""
-        came_from = self.origins.copy()
+        came_from = self.splice.order.copy()
         came_from[self.fresh] = -1
         return came_from
 
@@ -114,13 +130,15 @@ class Change:
         """Where the nodes were that are gone or altered, ascending."""
         return np.flatnonzero(self.moved < 0)
 
-    @cached_property
-    def splice(self) -> Splice:
-        """How a column of `after` is assembled from `before` and the fresh nodes."""
-        order = self.came_from.copy()
-        order[self.fresh] = len(self.before) + np.arange(len(self.fresh))
-        return Splice((len(self.before), len(self.fresh)), order)
-
     def column(self, before: NDArray[T], fresh: NDArray[T]) -> NDArray[T]:
         """Return a column of `after` from that of `before` and the fresh values."""
         return self.splice.of(before, fresh)
+
+
+def _splice(
+    n_before: int, origins: NDArray[np.int32], fresh: NDArray[np.int64]
+) -> Splice:
+    """Return how columns are assembled, given where each node was, -1 for a new one."""
+    order = origins.astype(np.int64)
+    order[fresh] = n_before + np.arange(len(fresh))
+    return Splice((n_before, len(fresh)), order)

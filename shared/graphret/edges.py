@@ -283,7 +283,7 @@ class EdgeTable:
         `new` is the position that each node then has, in the same order, -1 for one
         that is gone.
         """
-        to = new.astype(np.int32)
+        to = np.asarray(new, np.int32)
         source, target = gathered(to, self.source), gathered(to, self.target)
         moved = replace(self, n_nodes=n_nodes, source=source, target=target)
         if not len(to) or to.min() >= 0:

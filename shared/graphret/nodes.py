@@ -121,7 +121,7 @@ class NodeTable(Sequence[Node]):
         if position_of := self._position:
             found = map(position_of.get, listed, repeat(-1))
             return np.fromiter(found, np.int64, len(listed))
-        places = self._places(listed)
+        places = self.places_for(listed)
         present = (
             place < len(self) and self.ids[place] == id_
             for place, id_ in zip(places, listed, strict=True)
@@ -134,7 +134,7 @@ class NodeTable(Sequence[Node]):
         nodes = iter(self.at(positions[positions >= 0]))
         return [next(nodes) if i >= 0 else None for i in positions.tolist()]
 
-    def _places(self, ids: Sequence[str]) -> NDArray[np.int64]:
+    def places_for(self, ids: Iterable[str]) -> NDArray[np.int64]:
         """Return the place of each id, or where it would be inserted, ``(w,)``."""
         every = range(len(self))
         places = (
@@ -143,7 +143,7 @@ class NodeTable(Sequence[Node]):
             )
             for id_ in ids
         )
-        return np.fromiter(places, np.int64, len(ids))
+        return np.fromiter(places, np.int64)
 
     def positions(self, ids: Iterable[str]) -> NDArray[np.int64]:
         """Return the positions of ids; `InvalidInput` names an unknown one."""
@@ -157,12 +157,15 @@ class NodeTable(Sequence[Node]):
 
     def take(self, positions: NDArray[np.int64]) -> NodeTable:
         """Return the table of the nodes at `positions`, whose ids must be ascending."""
-        return NodeTable._assembled([self], np.asarray(positions, dtype=np.int64))
+        order = np.asarray(positions, dtype=np.int64)
+        return NodeTable.spliced([self], Splice([len(self)], order))
 
     @staticmethod
-    def _assembled(tables: Sequence[NodeTable], order: NDArray[np.int64]) -> NodeTable:
-        """Return nodes at positions in concatenated tables, without unused labels."""
-        splice = Splice([len(table) for table in tables], order)
+    def spliced(tables: Sequence[NodeTable], splice: Splice) -> NodeTable:
+        """Return the nodes of tables in the order of a splice, without unused labels.
+
+        Their ids must be ascending in it.
+        """
         codes, sets = spliced_codes(
             splice, [(table.labels, table.label_sets) for table in tables]
         )
@@ -178,30 +181,6 @@ class NodeTable(Sequence[Node]):
             sets,
             Records(properties),
         )
-
-    def merged(
-        self, fresh: NodeTable, deletes: Collection[str] = ()
-    ) -> tuple[NodeTable, NDArray[np.int64], NDArray[np.int64]]:
-        """Return the table with the nodes of another merged in, and some deleted.
-
-        A fresh node replaces one with the same id. The result equals a table built from
-        the same nodes. `deletes` are ids of nodes of this table, not of `fresh`;
-        unknown ones are ignored. Also returned are the new position of each node of
-        this table, -1 if it is gone, ``(n,)``, and those of the fresh ones, in order.
-        """
-        n = len(self)
-        replaced, deleted = self.find(fresh.ids), self.find(list(deletes))
-        gone = np.concatenate([replaced[replaced >= 0], deleted[deleted >= 0]])
-        staying = np.delete(np.arange(n), gone)
-        at = np.searchsorted(staying, self._places(fresh.ids))
-        order = np.insert(staying, at, n + np.arange(len(fresh)))
-        moved = np.full(n, -1, dtype=np.int64)
-        old = order < n
-        moved[order[old]] = np.flatnonzero(old)
-        moved[replaced[replaced >= 0]] = np.flatnonzero(~old)[replaced >= 0]
-        table = NodeTable._assembled([self, fresh], order)
-        table.restriction = self.restriction
-        return table, moved, np.flatnonzero(~old)
 
     def mask(
         self, where: Where | None, labels: Collection[str] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
@@ -70,14 +70,31 @@ class Splice:
         """The new place of each row of the first column, -1 if it is left out."""
         n_rows = self.lengths[0]
         moved = np.full(n_rows, -1, dtype=np.int32)
-        remaining = np.flatnonzero(self.order < n_rows)
-        moved[self.order[remaining]] = remaining
+        if self.pieces is None:
+            remaining = np.flatnonzero(self.order < n_rows)
+            moved[self.order[remaining]] = remaining
+        for number, rows, begin, end in self._placed():
+            if number == 0:
+                moved[rows] = np.arange(begin, end)
         return moved
 
     @cached_property
     def others(self) -> NDArray[np.int64]:
         """The new places of the rows that are not of the first column, ascending."""
-        return np.flatnonzero(self.order >= self.lengths[0])
+        if self.pieces is None:
+            return np.flatnonzero(self.order >= self.lengths[0])
+        placed = (
+            np.arange(begin, end) for number, _, begin, end in self._placed() if number
+        )
+        return np.concatenate([np.zeros(0, np.int64), *placed])
+
+    def _placed(self) -> Iterator[tuple[int, slice, int, int]]:
+        """Yield each piece, where it begins in the new order, and where it ends."""
+        begin = 0
+        for number, rows in self.pieces or ():
+            end = begin + rows.stop - rows.start
+            yield number, rows, begin, end
+            begin = end
 
     def of(self, *columns: NDArray[T]) -> NDArray[T]:
         """Return the column that arrays make, ``(m, …)``."""

@@ -71,7 +71,7 @@ class Embeddings:
             texts.add(position, node, dense.text)
         embeddings, others = texts.embedded(dense, executor), [change.fresh]
         # a node whose metadata alone are others keeps its neighbours
-        reread, role = replace(change, fresh=texts.differing(change)), roles_of(nodes)
+        reread, role = change.only(texts.differing(change)), roles_of(nodes)
         near = {
             signal: self.neighbors.get((signal.kind, signal.name), Neighbors.joined([]))
             for signal in signals

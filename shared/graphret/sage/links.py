@@ -217,11 +217,10 @@ class Mentions:
         if not reads_all:
             again[words.saying(renamed.phrases)] = True
             again[_completing(renamed, names, words, facts)] = True
-        places = change.places.astype(np.int32)
         before = replace(
             self.said,
-            owner=gathered(places, self.said.owner),
-            target=gathered(places, self.said.target),
+            owner=gathered(change.places, self.said.owner),
+            target=gathered(change.places, self.said.target),
         )
         # what names a node that is gone is read again, as the name changed
         gone = np.flatnonzero(before.owner < 0)
@@ -275,7 +274,8 @@ class Mentions:
         counts = standing != DROPPED
         links = counts & ~_are_common(said, counts, len(facts.heads))
         targets[said.target.compress(links != (standing == LINKS))] = True
-        standing[counts], standing[links] = COMMON, LINKS
+        standing = np.where(links, LINKS, np.where(counts, COMMON, DROPPED))
+        standing = standing.astype(np.int8)
         n_links = np.bincount(said.name.compress(links), minlength=n_names)
         believed = beliefs(n_links, new)
         is_other = believed != padded(self.believed, n_names, 0.0)

@@ -160,7 +160,8 @@ class SageState:
         if not (altered or gone or edges):
             return self, Touched()
         change = Change.of(nodes, NodeTable.of(altered), gone)
-        index = self.index.changed(change.only(self._reread(altered)))
+        reread = np.sort(change.after.positions(self._reread(altered)))
+        index = self.index.changed(change.only(reread))
         given = self.explicit.moved(len(change.after), change.places)
         given = given.merged(EdgeTable.of(change.after, edges))
         connections = self.connections.changed(change, index.dense)

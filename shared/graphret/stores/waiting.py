@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from graphret.change import Change
 from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
 from graphret.types import Edge, Node
@@ -55,10 +56,10 @@ class Waiting:
     ) -> tuple[NodeTable, EdgeTable]:
         """Return the columns of a graph with what waits in place of what it equals."""
         if self.nodes:
-            n_before = len(nodes)
-            nodes, moved, _ = nodes.merged(NodeTable.of(self.nodes.values()))
-            if len(nodes) > n_before:
-                edges = edges.moved(len(nodes), moved)
+            change = Change.of(nodes, NodeTable.of(self.nodes.values()))
+            if len(change.after) > len(nodes):
+                edges = edges.moved(len(change.after), change.places)
+            nodes = change.after
         if self.edges:
             edges = edges.merged(EdgeTable.of(nodes, self.edges))
         return nodes, edges
