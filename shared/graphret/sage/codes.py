@@ -176,12 +176,17 @@ class CodeLists(Lists[np.int32]):
         return change.splice.of_lists(self, made)
 
 
+def counted(codes: NDArray[np.integer[Any]], n: int) -> NDArray[np.int32]:
+    """Return how often each number up to `n` occurs, ``(n,)``."""
+    return np.bincount(codes, minlength=n).astype(np.int32)
+
+
 def recounted(
-    counts: NDArray[np.int64],
+    counts: NDArray[np.int32],
     came: NDArray[np.integer[Any]],
     went: NDArray[np.integer[Any]],
     n: int,
-) -> NDArray[np.int64]:
+) -> NDArray[np.int32]:
     """Return how often each number up to `n` occurs after some came and some went."""
     after = padded(counts, n, 0)
     np.add.at(after, came, 1)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from graphret.change import Change
 from graphret.numeric import padded, unique
-from graphret.sage.codes import CodeLists, Codes, recounted
+from graphret.sage.codes import CodeLists, Codes, counted, recounted
 from graphret.sage.names import reference_names
 from graphret.sage.neighbors import Neighbors
 from graphret.search.postings import Postings
@@ -49,7 +49,7 @@ class Entities:
     borne: CodeLists = field(default_factory=lambda: CodeLists.of([]))
     spelled: CodeLists = field(default_factory=lambda: CodeLists.of([]))
     postings: Postings = field(default_factory=lambda: Postings.of(CodeLists.of([])))
-    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    counts: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def changed(self, change: Change, fresh: CodeLists | None = None) -> Entities:
         """Return the entities after a change.
@@ -95,7 +95,7 @@ class Entities:
             borne=borne,
             spelled=CodeLists.from_bundle(bundle.sub("spelled")),
             postings=Postings.of(borne),
-            counts=np.bincount(borne.codes, minlength=len(names)),
+            counts=counted(borne.codes, len(names)),
         )
 
     def read(self, node: Node) -> list[int]:
@@ -182,7 +182,7 @@ class EntityIncidence:
 
     incidence: Any
     names: Sequence[str]
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int32]
 
     @property
     def bearers(self) -> NDArray[np.int64]:

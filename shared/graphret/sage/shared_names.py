@@ -23,7 +23,7 @@ from graphret.linking.usage import stands_in_sentence
 from graphret.nodes import NodeTable
 from graphret.numeric import flags, marked, padded, unique
 from graphret.sage.belief import beliefs
-from graphret.sage.codes import CodeLists, Codes, recounted
+from graphret.sage.codes import CodeLists, Codes, counted, recounted
 from graphret.sage.entities import Entities
 from graphret.sage.facts import NodeFacts
 from graphret.sage.names import parts_of
@@ -130,9 +130,9 @@ class SharedNames:
     titled: CodeLists = field(default_factory=lambda: CodeLists.of([]))
     called: CodeLists = field(default_factory=lambda: CodeLists.of([]))
     in_titles: Postings = field(default_factory=lambda: Postings.of(CodeLists.of([])))
-    n_said: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    n_called: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    n_titled: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    n_said: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    n_called: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    n_titled: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     words: Codes = field(default_factory=lambda: Codes([""]))
     lower: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     tells: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
@@ -406,9 +406,9 @@ class SharedNames:
             titled=titled,
             in_titles=Postings.of(titled),
             called=called,
-            n_said=np.bincount(said, minlength=n_names),
-            n_called=np.bincount(called.codes, minlength=n_names),
-            n_titled=np.bincount(in_titles, minlength=n_names),
+            n_said=counted(said, n_names),
+            n_called=counted(called.codes, n_names),
+            n_titled=counted(in_titles, n_names),
             words=Codes.from_bundle(bundle.sub("words")),
             **columns,
         )

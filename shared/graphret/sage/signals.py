@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.nodes import NodeTable
+from graphret.numeric import gathered
 from graphret.search.fields import NodeText
 from graphret.types import Node
 
@@ -68,7 +69,7 @@ def role_of(labels: Collection[str]) -> int:
 def roles_of(nodes: NodeTable) -> NDArray[np.int8]:
     """Return the role of each node of a table, ``(n,)``."""
     of_label_sets = np.asarray([*map(role_of, nodes.label_sets)], np.int8)
-    return of_label_sets[nodes.labels]
+    return gathered(of_label_sets, nodes.labels)
 
 
 def text_of(node: Node, name: str, text: NodeText) -> str:
