@@ -31,6 +31,7 @@ def beliefs(
         The share of each name, ``(names,)``; 0 where it is not known.
     """
     many = np.flatnonzero(n_links > _FEW)
-    believed = 1 - _EVERYDAY * everyday
+    believed = np.multiply(everyday, -_EVERYDAY)
+    believed += 1
     believed[many] *= 1 - _PER_LOG * np.log(n_links[many] / _FEW)
-    return np.maximum(0.0, believed).astype(np.float32)
+    return np.maximum(0.0, believed, out=believed).astype(np.float32)

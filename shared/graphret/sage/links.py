@@ -262,9 +262,12 @@ class Mentions:
         """
         n_names, n_nodes = len(self.spelled), len(facts.file)
         everyday = padded(self.everyday, n_names, 0.0)
-        of_names = flags(differing.name, n_names)
-        new = _everyday(said.at(marked(of_names, said.name)), n_names)
-        new = np.where(of_names, new, everyday)
+        names = unique(differing.name)
+        of_names = said.at(marked(flags(names, n_names), said.name))
+        which = np.searchsorted(names, of_names.name).astype(np.int32)
+        numbered = replace(of_names, name=which)
+        new = everyday.copy()
+        new[names] = _everyday(numbered, len(names))
         targets = flags(differing.target[differing.target >= 0], n_nodes)
         targets[fresh] = True
         targets[said.target[marked(new != everyday, said.name)]] = True
