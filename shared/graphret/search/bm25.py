@@ -143,6 +143,18 @@ class TermWeights:
             self._columns[term] = column
         scores += column
 
+    def in_nodes(
+        self, nodes: NDArray[Any], terms: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """Return the weights of some terms in some nodes, ``(nodes, terms)``."""
+        return _entries(self.of_nodes, nodes, terms, self._columns)
+
+    def in_rows(
+        self, rows: NDArray[Any], terms: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """Return the weights of some terms in some rows, ``(rows, terms)``."""
+        return _entries(self.of_rows, rows, terms, {})
+
     def _weighed(self, of_rows: bool) -> sp.csc_matrix:
         terms, whole = self.terms, self._whole or self
         n_terms = len(terms.vocabulary) if self._only is None else len(self._only)
@@ -308,7 +320,7 @@ class BM25Index(ArrayIndex):
         The terms are those of `term_ids`, the nodes those at `positions`.
         """
         weights, terms = self._weights(query)
-        return _entries(weights.of_nodes, np.asarray(positions), terms)
+        return weights.in_nodes(np.asarray(positions), terms)
 
     def row_term_weights(
         self, query: str, positions: NDArray[np.int64], rows: NDArray[np.int32]
@@ -318,7 +330,7 @@ class BM25Index(ArrayIndex):
         Rows are counted from 0 within their node.
         """
         weights, terms = self._weights(query)
-        return _entries(weights.of_rows, self.terms.row_indptr[positions] + rows, terms)
+        return weights.in_rows(self.terms.row_indptr[positions] + rows, terms)
 
     def phrase_weights(
         self,
@@ -435,14 +447,23 @@ def _rarity(n_nodes: int, df: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _entries(
-    by_term: sp.csc_matrix, rows: NDArray[Any], terms: NDArray[np.int64]
+    by_term: sp.csc_matrix,
+    rows: NDArray[Any],
+    terms: NDArray[np.int64],
+    columns: Mapping[int, NDArray[np.float32]],
 ) -> NDArray[np.float32]:
-    """Return the entries of a matrix at some rows and terms, ``(rows, terms)``."""
+    """Return the entries of a matrix at some rows and terms, ``(rows, terms)``.
+
+    `columns` may have those of some terms for every row.
+    """
     # sought in ascending order, and as the same type, they are found far sooner
     order = np.argsort(rows)
     sought = rows[order].astype(by_term.indices.dtype)
     found = np.zeros((len(terms), len(rows)), dtype=np.float32)
     for of_term, term in zip(found, terms.tolist(), strict=True):
+        if (column := columns.get(term)) is not None:
+            of_term[:] = column[sought]
+            continue
         held = slice(by_term.indptr[term], by_term.indptr[term + 1])
         indices = by_term.indices[held]  # ascending
         if len(indices):
