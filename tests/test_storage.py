@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+import random
 import re
 import shutil
 import threading
@@ -27,6 +28,7 @@ from graphret.errors import (
     NotAnIndex,
     StorageError,
 )
+from graphret.splice import Merge
 from graphret.storage import (
     Bundle,
     Parts,
@@ -441,6 +443,42 @@ def test_arrays_that_share_bytes_keep_their_texts_as_others_are_appended(
     packed, offsets = second.pack()
     assert packed.tobytes() == "".join(second.tolist()).encode()
     assert TextArray.packed(packed, offsets).tolist() == second.tolist()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_texts_are_those_of_after_many_changes_and_what_is_gone_takes_no_room(
+    seed: int,
+) -> None:
+    draw = random.Random(seed)
+    names, texts = list[str](), list[str]()
+    columns = [TextArray.of(names), TextArray.of(texts)]
+    for step in range(200):
+        n = len(texts)
+        gone = sorted(draw.sample(range(n), min(n, draw.randint(0, 6))))
+        at = sorted(draw.randint(0, n) for _ in range(draw.randint(0, 6)))
+        fresh = [f"{step}.{i}" for i in range(len(at))], [f"é{step}"] * len(at)
+        splice = Merge(n, np.asarray(gone, np.int64), np.asarray(at, np.int64))
+        order = [
+            place
+            for before in range(n + 1)
+            for place in (
+                *(n + i for i, front in enumerate(at) if front == before),
+                *({before} - {*gone, n}),
+            )
+        ]
+        assert splice.order.tolist() == order
+        assert splice.others.tolist() == [i for i, at in enumerate(order) if at >= n]
+        names, texts = (
+            [[*held, *new][place] for place in order]
+            for held, new in zip((names, texts), fresh, strict=True)
+        )
+        columns = [
+            splice.of_lists(column, TextArray.of(new))
+            for column, new in zip(columns, fresh, strict=True)
+        ]
+        assert [column.tolist() for column in columns] == [names, texts]
+        most = 3 * max(20, len(texts))
+        assert all(column.spans.length <= most for column in columns)
 
 
 @given(st.sets(st.text(max_size=4)), st.text(max_size=4))
