@@ -16,9 +16,9 @@ T = TypeVar("T", bound=np.generic)
 #: The number of the span of each list: all in turn, or a choice.
 Rows: TypeAlias = "range | NDArray[np.int32]"
 
-# Shorter runs of lists are not copied as such; of scattered ones so many numbers are
-# copied at once.
-_LEAST_RUN, _BLOCK = 16, 1 << 20
+# Runs of fewer numbers, on the average, are not copied as such; of scattered lists so
+# many numbers are copied at once.
+_LEAST_RUN, _BLOCK = 100, 1 << 20
 # How much more room an array that grows takes, a part of its length; and how many times
 # as many numbers, or spans, as are read there may be before lists are packed.
 _ROOM, _MOST_DEAD = 8, 2
@@ -164,7 +164,7 @@ class Lists(Generic[T]):
             return data[:0], offsets
         if len(firsts) == 1:
             return data[begins[0] : ends[-1]], offsets
-        if len(firsts) * _LEAST_RUN < len(self):
+        if len(firsts) * _LEAST_RUN < offsets[-1]:
             lasts = np.append(firsts[1:], len(self)) - 1
             runs = zip(begins[firsts].tolist(), ends[lasts].tolist(), strict=True)
             return np.concatenate([data[begin:end] for begin, end in runs]), offsets

@@ -45,7 +45,7 @@ from graphret.errors import (
 Folder: TypeAlias = "str | os.PathLike[str]"
 
 #: Of the layout of folders, and of what the arrays of every kind of index mean.
-FORMAT_VERSION = 14
+FORMAT_VERSION = 15
 #: How much a quick check reads: the checksums of the smallest files are compared, as
 #: far as this goes.
 QUICK_BYTES = 1 << 27

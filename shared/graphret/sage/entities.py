@@ -115,9 +115,8 @@ class Entities:
 
     def spelling_of(self, names: NDArray[np.int64]) -> list[str]:
         """Return how the first node that bears each of some names spells it."""
-        owners, which = self.postings.occurrences(names, self.borne)
-        first = np.full(len(names), np.iinfo(np.int64).max)
-        np.minimum.at(first, which, owners)
+        found = self.postings.occurrences(names, self.borne)
+        first = found.owners[found.starts[:-1]].astype(np.int64)
         name_of_each = np.repeat(names, self.borne.take(first).lengths)
         is_it = self.borne.at(first) == name_of_each
         return self.spellings.at(self.spelled.at(first)[is_it])
@@ -140,9 +139,10 @@ class Entities:
         names = unique(self.borne.at(of)).astype(np.int64)
         counts = self.counts[names]
         ranked = self.rarest_first(names[(counts >= 2) & (counts <= cap)])
-        owners, columns = self.postings.occurrences(ranked, self.borne)
+        found = self.postings.occurrences(ranked, self.borne)
+        ones = np.ones(len(found.owners), np.float32)
         incidence = sp.csr_array(
-            (np.ones(len(owners), np.float32), (owners, columns)),
+            (ones, (found.owners, found.codes)),
             shape=(len(self.borne), len(ranked)),
         )
         return EntityIncidence(incidence, self.spelling_of(ranked), self.counts[ranked])
@@ -159,8 +159,9 @@ class Entities:
         is_shared = np.zeros(len(names), np.bool_)
         for counts in (self.counts, padded(before.counts, len(self.counts), 0)):
             is_shared |= (counts[names] >= 2) & (counts[names] <= cap)
-        bearers, _ = self.postings.occurrences(names[is_shared], self.borne)
-        return unique(bearers)
+        return unique(
+            self.postings.occurrences(names[is_shared], self.borne).owners
+        ).astype(np.int64)
 
 
 normalized = lru_cache(1 << 18)(normalize_name)  # names and cells repeat

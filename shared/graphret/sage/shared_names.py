@@ -305,14 +305,14 @@ class SharedNames:
 
     def _heads(
         self, names: NDArray[np.int64], facts: NodeFacts
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return some names and the texts that have them in their title.
 
         Of each source only the first text is returned. They are ordered by name, then
         position.
         """
-        owner, which = self.in_titles.occurrences(names, self.titled)
-        name = names[which]
+        found = self.in_titles.occurrences(names, self.titled)
+        owner, name = found.owners, names[found.codes]
         order = np.lexsort((owner, facts.source[owner], name))
         keys = name[order], facts.source[owner[order]]
         first = np.any([np.diff(key, prepend=-1) != 0 for key in keys], axis=0)
@@ -358,10 +358,10 @@ class SharedNames:
         names = np.flatnonzero(chosen & sharers.joins)
         name, head = self._heads(names[sharers.leads[names]], facts)
         heads = row_starts(np.searchsorted(names, name), len(names))
-        sayer, which = entities.postings.occurrences(names, entities.borne)
-        is_text = ~facts.is_table[sayer]
-        sayer, which = sayer[is_text], which[is_text]
-        sayers = row_starts(which, len(names))
+        found = entities.postings.occurrences(names, entities.borne)
+        is_text = ~facts.is_table[found.owners]
+        sayer = found.owners[is_text]
+        sayers = row_starts(found.codes[is_text], len(names))
         said = unique(sayer)
         texts = dict(zip(said.tolist(), nodes.texts.take(said), strict=True))
         spellings = entities.spelling_of(names)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.change import Change
-from graphret.edges import row_starts
 from graphret.numeric import unique
 from graphret.sage.codes import CodeLists, Codes
 from graphret.search.postings import Postings
@@ -118,9 +117,9 @@ class WordsSaid:
         return unique(*found)
 
     def _nodes_by_word(self, codes: NDArray[np.int64]) -> dict[int, NDArray[Any]]:
-        """Return the nodes that say each of some words, as often as they do."""
-        nodes, which = self.postings.occurrences(codes, self.said)
-        said_by = np.split(nodes, row_starts(which, len(codes))[1:-1])
+        """Return the nodes that say each of some words, ascending."""
+        found = self.postings.occurrences(codes, self.said)
+        said_by = np.split(found.owners, found.starts[1:-1])
         return dict(zip(codes.tolist(), said_by, strict=False))
 
 

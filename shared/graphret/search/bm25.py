@@ -84,6 +84,7 @@ class TermWeights:
         self.terms, self.field_weights, self.settings = terms, field_weights, settings
         self._only, self._whole = only, whole
         self._scales: dict[tuple[str, bool], NDArray[np.float64]] = {}
+        self._said: dict[str, sp.csc_matrix] = {}  # how often, by field
         # Of terms that very many nodes have: a weight for each node, added up several
         # times as fast, in at most twice the room of their places and weights.
         self._columns: dict[int, NDArray[np.float32]] = {}
@@ -121,7 +122,9 @@ class TermWeights:
     @cached_property
     def of_rows(self) -> sp.csc_matrix:
         """``(n_rows, terms)``."""
-        return self._weighed(of_rows=True)
+        weighed = self._weighed(of_rows=True)
+        self._said.clear()  # for rows it is asked last
+        return weighed
 
     @cached_property
     def idf(self) -> NDArray[np.float64]:
@@ -161,7 +164,7 @@ class TermWeights:
         n_texts = terms.n_rows if of_rows else terms.n_nodes
         by_term = sp.csc_matrix((n_texts, n_terms))
         for key in terms.fields:
-            found = terms.counts(key, of_rows=of_rows, only=self._only)
+            found = terms.counts_of(key, self._counts(key), of_rows=of_rows)
             if not found.nnz:
                 continue
             scale = whole._scale(key, of_rows)
@@ -175,6 +178,14 @@ class TermWeights:
             np.repeat(idf, np.diff(by_term.indptr)) * tf / (self.settings.k1 + tf)
         ).astype(np.float32)
         return by_term
+
+    def _counts(self, key: str) -> sp.csc_matrix:
+        """Return how often a field says the terms; kept where these are few."""
+        if self._only is None:
+            return self.terms.counts(key, None)
+        if key not in self._said:
+            self._said[key] = self.terms.counts(key, self._only)
+        return self._said[key]
 
     def _scale(self, key: str, of_rows: bool) -> NDArray[np.float64]:
         """Return what one occurrence in a field counts, for each node or each row.

@@ -101,20 +101,33 @@ class FieldTerms:
             fields_of[name] = Terms.packed(np.asarray(terms, np.int32), indptr)
         return cls(positions, fields_of, np.asarray(row_indptr, dtype=np.int64))
 
-    def counts(
-        self,
-        field: str,
-        *,
-        of_rows: bool = False,
-        only: NDArray[np.int64] | None = None,
-    ) -> sp.csc_matrix:
-        """Return how often a field of each node, or of each row, says each term.
+    def counts(self, field: str, only: NDArray[np.int64] | None) -> sp.csc_matrix:
+        """Return how often a field says each term: of each row if divided, or node.
 
-        A row counts with the whole fields of its node. With `only`, the terms are those
-        at some positions of the vocabulary, in that order.
+        With `only`, the terms are those at some positions of the vocabulary, in that
+        order.
         """
-        found = self._counts(field, only)
-        found.sum_duplicates()
+        said = self.fields[field]
+        if only is None:
+            terms, indptr = said.pack()
+            ones, width = np.ones(len(terms), np.float32), len(self.vocabulary)
+            by_text = sp.csr_matrix((ones, terms, indptr), shape=(len(said), width))
+            found = by_text.tocsc()
+            found.sum_duplicates()
+            return found
+        if field not in self._postings:
+            self._postings[field] = Postings.of(said)
+        held = self._postings[field].occurrences(only, said)
+        times, shape = held.times.astype(np.float32), (len(said), len(only))
+        return sp.csc_matrix((times, held.owners, held.starts), shape=shape)
+
+    def counts_of(
+        self, field: str, found: sp.csc_matrix, *, of_rows: bool
+    ) -> sp.csc_matrix:
+        """Return what `counts` found in a field for each row, or for each node.
+
+        A row counts with the whole fields of its node.
+        """
         if field.endswith(ROWS) == of_rows:
             return found
         if of_rows:
@@ -125,21 +138,6 @@ class FieldTerms:
         rows_of = sp.csr_matrix((ones, rows, self.row_indptr), shape=shape)
         return (rows_of @ found).tocsc()
 
-    def _counts(self, field: str, only: NDArray[np.int64] | None) -> sp.csc_matrix:
-        """Return a one for each time that a field says each term."""
-        said = self.fields[field]
-        n_texts = len(said)
-        if only is None:
-            terms, indptr = said.pack()
-            ones, width = np.ones(len(terms), np.float32), len(self.vocabulary)
-            by_text = sp.csr_matrix((ones, terms, indptr), shape=(n_texts, width))
-            return by_text.tocsc()
-        if field not in self._postings:
-            self._postings[field] = Postings.of(said)
-        owners, which = self._postings[field].occurrences(only, said)
-        ones, starts = np.ones(len(owners), np.float32), row_starts(which, len(only))
-        return sp.csc_matrix((ones, owners, starts), shape=(n_texts, len(only)))
-
     @cached_property
     def n_said(self) -> int:
         """How many terms all fields say."""
@@ -148,7 +146,7 @@ class FieldTerms:
     def lengths(self, field: str, *, of_rows: bool = False) -> NDArray[np.float64]:
         """Return how many terms a field of each node has, or of each row.
 
-        Rows are taken as in `counts`.
+        Rows are taken as in `counts_of`.
         """
         lengths = self.fields[field].lengths
         if field.endswith(ROWS) != of_rows:
