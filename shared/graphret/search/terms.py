@@ -48,7 +48,9 @@ class FieldTerms:
         self.fields = dict(sorted(fields.items()))
         self.row_indptr = row_indptr
         self.n_nodes, self.n_rows = len(row_indptr) - 1, int(row_indptr[-1])
-        self._postings: dict[str, Postings] = {}  # of fields, made when asked for
+        # Of fields, made when asked for.
+        self._postings: dict[str, Postings] = {}
+        self._lengths: dict[str, NDArray[np.int64]] = {}
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -141,20 +143,26 @@ class FieldTerms:
     @cached_property
     def n_said(self) -> int:
         """How many terms all fields say."""
-        return sum(int(said.lengths.sum()) for said in self.fields.values())
+        return sum(int(self._lengths_of(field).sum()) for field in self.fields)
 
     def lengths(self, field: str, *, of_rows: bool = False) -> NDArray[np.float64]:
         """Return how many terms a field of each node has, or of each row.
 
         Rows are taken as in `counts_of`.
         """
-        lengths = self.fields[field].lengths
+        lengths = self._lengths_of(field)
         if field.endswith(ROWS) != of_rows:
             if of_rows:
                 lengths = np.repeat(lengths, np.diff(self.row_indptr))
             else:
                 lengths = np.diff(ends_of(lengths)[self.row_indptr])
         return lengths.astype(np.float64)
+
+    def _lengths_of(self, field: str) -> NDArray[np.int64]:
+        """Return how many terms a field has of each row if divided, or node."""
+        if field not in self._lengths:
+            self._lengths[field] = self.fields[field].lengths
+        return self._lengths[field]
 
     def followed(
         self,
