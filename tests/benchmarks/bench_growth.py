@@ -38,6 +38,7 @@ class Costs:
     question: float
     added: float
     save_after: float
+    question_after: float
 
 
 def growth(report: Report, n: int = LARGE) -> None:
@@ -61,6 +62,8 @@ def growth(report: Report, n: int = LARGE) -> None:
     after = "`save` after it"
     beside = 1000 * large.save_after
     report.add("growth beside", after, beside, unit="ms", target=_SAVED.get(n))
+    first = 1000 * large.question_after
+    report.add("growth first", "the first question after it", first, unit="ms")
 
 
 def costs_of(n: int) -> Costs:
@@ -82,10 +85,11 @@ def costs_of(n: int) -> Costs:
         opening = statistics.median(taken(load) for _ in range(_ROUNDS))
         ask = graph.retriever().retrieve
         question = statistics.median(taken(partial(ask, text)) for text in questions)
-        added, saves = [], []
-        for document in new:
+        added, saves, asked = [], [], []
+        for document, text in zip(new, questions, strict=False):
             added.append(taken(partial(graph.add, [document])))
             saves.append(taken(partial(graph.save, place)))
+            asked.append(taken(partial(graph.retriever().retrieve, text)))
     # the first looks at what the first change asks for
     return Costs(
         build,
@@ -94,6 +98,7 @@ def costs_of(n: int) -> Costs:
         question,
         statistics.median(added[1:]),
         statistics.median(saves[1:]),
+        statistics.median(asked[1:]),
     )
 
 
