@@ -121,6 +121,24 @@ def test_a_question_is_asked_and_its_answer_read_by_keyboard(
     assert visit.errors == []
 
 
+def test_what_is_written_while_the_page_begins_is_asked_once_and_on_enter(
+    chromium: Any, service: str
+) -> None:
+    visit, held = Visit(chromium, service), list[Any]()
+    page = visit.page
+    page.route("**/links", lambda route: held.append(route))
+    page.reload()
+    page.wait_for_selector("#try button")
+    page.fill("#query", QUESTION)
+    until(lambda: page.evaluate("1") and held)
+    held[0].continue_()
+    page.wait_for_selector("#about details")
+    assert not any("retrieve" in url for url in visit.requests)
+    page.press("#query", "Enter")
+    page.wait_for_selector(".times")
+    assert sum("retrieve" in url for url in visit.requests) == 1
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
 def test_it_fits_a_phone_and_is_dark_in_the_dark(
     chromium: Any, service: str, width: int, scheme: str

@@ -245,7 +245,7 @@ async function introduce() {
   offerValues();
   if (running || found.childElementCount) return;
   offerQuestions(graph.questions);
-  await introduceContents(graph);
+  introduceContents(graph);
 }
 
 function counted(n, what) {
@@ -265,7 +265,7 @@ function offerQuestions(questions) {
   examples.hidden = !questions.length;
 }
 
-async function introduceContents(graph) {
+function introduceContents(graph) {
   for (const [title, counts] of [["Nodes", graph.labels], ["Edges", graph.relations]]) {
     const named = Object.entries(counts).sort((a, b) => b[1] - a[1]).slice(0, 24);
     if (!named.length) continue;
@@ -277,7 +277,7 @@ async function introduceContents(graph) {
     }
   }
   about.hidden = running || found.childElementCount > 0;
-  await introduceLinks();
+  introduceLinks();
 }
 
 // The names that make the links between documents: the commonest, and those to look at where a link is wrong.
@@ -310,7 +310,8 @@ async function begin() {
   fill(["property"]);
   offerValues();
   fill(["operator", "value"]);
-  if (fields.query.value) form.requestSubmit();
+  // Submitted while a question is asked, the form would stop it.
+  if (asked.get("query") && !running) form.requestSubmit();
 }
 
 begin();
