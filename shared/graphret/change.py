@@ -134,6 +134,16 @@ class Change:
         """Return a column of `after` from that of `before` and the fresh values."""
         return self.splice.of(before, fresh)
 
+    def carried(self, counts: NDArray[T]) -> NDArray[T]:
+        """Return counts by node for the nodes of `after`: 0 for those that are new.
+
+        Those that are altered have the counts that they had.
+        """
+        was = self.origins[self.fresh]
+        fresh = np.zeros(len(was), counts.dtype)
+        fresh[was >= 0] = counts[was[was >= 0]]
+        return self.column(counts, fresh)
+
 
 def _splice(
     n_before: int, origins: NDArray[np.int32], fresh: NDArray[np.int64]

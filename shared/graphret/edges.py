@@ -16,7 +16,7 @@ from graphret.columns import Records, Strings, TextArray
 from graphret.errors import InvalidInput
 from graphret.lists import ends_of
 from graphret.nodes import NodeTable
-from graphret.numeric import gathered, ranges, unique
+from graphret.numeric import ranges, renumbered, spans, unique
 from graphret.splice import Merge, Splice, spliced_codes
 from graphret.storage import Bundle, Parts
 from graphret.types import ROW_KEYS, Edge
@@ -173,7 +173,13 @@ class EdgeTable:
 
     def leaving(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the edges that leave each of the nodes in turn."""
-        return ranges(self.out_indptr, positions)
+        if "out_indptr" in self.__dict__:
+            return ranges(self.out_indptr, positions)
+        # one change after another asks for few, and never where those of all begin
+        nodes = np.asarray(positions, self.source.dtype)
+        starts = np.searchsorted(self.source, nodes)
+        ends = np.searchsorted(self.source, nodes, side="right")
+        return spans(starts, ends - starts)
 
     def entering(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the edges that enter each of the nodes in turn."""
@@ -283,10 +289,9 @@ class EdgeTable:
         `new` is the position that each node then has, in the same order, -1 for one
         that is gone.
         """
-        to = np.asarray(new, np.int32)
-        source, target = gathered(to, self.source), gathered(to, self.target)
+        source, target = renumbered(self.source, new), renumbered(self.target, new)
         moved = replace(self, n_nodes=n_nodes, source=source, target=target)
-        if not len(to) or to.min() >= 0:
+        if not len(new) or new.min() >= 0:
             return moved
         return moved.take(np.flatnonzero((source >= 0) & (target >= 0)))
 
@@ -323,7 +328,8 @@ class EdgeTable:
         near = self.leaving(unique(fresh.source))
         rows = joined(self.n_nodes, [self.take(near[stays[near]]), fresh])
         stays[near] = False
-        merge = Merge(len(self), np.flatnonzero(~stays), self.out_indptr[rows.source])
+        places = np.searchsorted(self.source, rows.source)
+        merge = Merge(len(self), np.flatnonzero(~stays), places)
         return EdgeTable._assembled([self, rows], merge)
 
     @staticmethod

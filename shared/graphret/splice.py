@@ -21,7 +21,7 @@ Piece: TypeAlias = tuple[int, slice]
 
 # Pieces of fewer rows than this, on the average, are not worth cutting out.
 _LEAST_ROWS = 100
-_BLOCK = 1 << 12  # codes that are looked at, at once
+_BLOCK, _FEW = 1 << 12, 4  # codes that are looked at, at once, and looked for
 
 
 class Splice:
@@ -207,7 +207,11 @@ def _are_used(codes: NDArray[np.int32], n: int) -> NDArray[np.bool_]:
     are_used = np.zeros(n, np.bool_)
     for start in range(0, len(codes), _BLOCK):
         are_used[codes[start : start + _BLOCK]] = True
-        if are_used.all():
+        others = np.flatnonzero(~are_used)
+        if len(others) <= _FEW:  # sooner looked for one by one
+            are_used[others] = [
+                bool((codes[start:] == code).any()) for code in others.tolist()
+            ]
             break
     return are_used
 

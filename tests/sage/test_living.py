@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -303,6 +304,28 @@ def test_what_comes_changes_the_links_of_what_was_there(
     assert links(graph) == after
     graph.remove([item.id for item in come])
     assert links(graph) == before
+
+
+@pytest.mark.filterwarnings("ignore:the graph finds little more")
+def test_a_title_is_said_too_often_or_not_also_after_its_document_is_edited() -> None:
+    city = Document("A city.", id="b", title="Paris")
+    rain = [
+        Document("In Paris it rained.", id=f"a{i:02}", title=f"Rain {i}")
+        for i in range(21)
+    ]
+    graph = SageGraph.build([city, *rain, *OTHERS], encoder=None, chunker=None)
+    for come, gone, links in (
+        ([replace(city, text="An edited city.")], [], 0),
+        ([], ["a00"], 20),
+        ([replace(city, text="A city, edited again.")], [], 20),
+        ([rain[0]], [], 0),
+        ([], ["a01"], 20),
+    ):
+        graph.add(come)
+        graph.remove(gone)
+        assert edges_of(graph) == found_anew(graph)
+        made = [edge["relation"] for edge in edges_of(graph)]
+        assert made.count("MENTIONS") == links
 
 
 @pytest.mark.filterwarnings("ignore:the graph finds little more")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,7 @@ _EVERYDAY = 0.1
 
 
 def beliefs(
-    n_links: NDArray[np.int64], everyday: NDArray[np.float64]
+    n_links: NDArray[np.integer[Any]], everyday: NDArray[np.float64]
 ) -> NDArray[np.float32]:
     """Return how far to believe links of one relation, by the names that make them.
 

@@ -127,7 +127,7 @@ class Connections:
             SimilarityIndex.from_bundle(
                 bundle.sub("similarity"), graph.nodes, similarity, facts, entities
             ),
-            Mentions.from_bundle(bundle.sub("mentions"), links),
+            Mentions.from_bundle(bundle.sub("mentions"), links, len(graph.nodes)),
             shared.from_bundle(bundle.sub("shared"), facts, entities),
             facts,
             WordsSaid.from_bundle(bundle.sub("words")),

@@ -24,9 +24,9 @@ from graphret.executors.blocks import BLOCK, LOCAL, SMALL_BLOCK, Executor
 from graphret.expansion.frontier import MENTIONS
 from graphret.linking.usage import UseCounts, can_be_everyday, may_be_word
 from graphret.nodes import NodeTable
-from graphret.numeric import flags, gathered, marked, padded, unique
+from graphret.numeric import flags, marked, padded, renumbered, unique
 from graphret.sage.belief import beliefs
-from graphret.sage.codes import Codes
+from graphret.sage.codes import Codes, counted, recounted
 from graphret.sage.facts import NodeFacts
 from graphret.sage.mentions import (
     MIN_COMPLETED,
@@ -43,9 +43,9 @@ from graphret.sage.words_said import WordsSaid
 from graphret.splice import Merge, Splice
 from graphret.storage import Bundle, Parts
 
-# An alias by which more than this share of all sources say a node, and more than this
-# many, is an everyday word ("World" for "World (TV channel)"): it makes no links from
-# longer cells and running text.
+# An alias by which more than this share of all sources say a node, and more than
+# `_COMMON_LEAST`, is an everyday word ("World" for "World (TV channel)"): it makes no
+# links from longer cells and running text.
 _COMMON_SHARE, _COMMON_LEAST = 0.01, 20
 # A title that more than this share of all sources say, and more than that many, such as
 # the product's own, is a hub.
@@ -56,6 +56,12 @@ _KINDS = tuple(KIND_WEIGHTS)
 _ALIASES = ("text_alias", "inside_alias")
 _TEXTS = ("text", "text_alias")
 _SAID = (*_TEXTS, "inside", "inside_alias")
+#: Of texts that name a node: by which kind of mention they are counted, the share of
+#: all sources that is too much, and the kinds that then make no link.
+_MOST_NAMING = (
+    ("text_alias", _COMMON_SHARE, _ALIASES),
+    ("text", _HUB_SHARE, ("text", "inside")),
+)
 
 #: In place of what stands above a column.
 NO_HEADER = -1
@@ -185,6 +191,9 @@ class Mentions:
         How everyday each name is, by its number, and how far its links are believed.
     strongest
         The weight of the kind of link that weighs most, of those that there are.
+    n_links, n_naming
+        How many links each name makes, and how many mentions of each node count for
+        whether it is too common, ``(2, n)``, by `_MOST_NAMING`.
     """
 
     names: NodeNames
@@ -196,6 +205,10 @@ class Mentions:
         default_factory=lambda: np.zeros(0, np.float32)
     )
     strongest: float = 0.0
+    n_links: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    n_naming: NDArray[np.int32] = field(
+        default_factory=lambda: np.zeros((len(_MOST_NAMING), 0), np.int32)
+    )
 
     def changed(
         self,
@@ -219,8 +232,8 @@ class Mentions:
             again[_completing(renamed, names, words, facts)] = True
         before = replace(
             self.said,
-            owner=gathered(change.places, self.said.owner),
-            target=gathered(change.places, self.said.target),
+            owner=renumbered(self.said.owner, change.places),
+            target=renumbered(self.said.target, change.places),
         )
         # what names a node that is gone is read again, as the name changed
         gone = np.flatnonzero(before.owner < 0)
@@ -234,6 +247,7 @@ class Mentions:
             names=names.packed() if reads_all else names,
             spelled=self.spelled.packed(),
             headers=self.headers.packed(),
+            n_naming=np.stack([change.carried(one) for one in self.n_naming]),
         )
         return after._relinked(said, differing, change.fresh, facts)
 
@@ -261,43 +275,85 @@ class Mentions:
         one is believed, on how many links its name makes.
         """
         n_names, n_nodes = len(self.spelled), len(facts.file)
-        everyday = padded(self.everyday, n_names, 0.0)
-        names = unique(differing.name)
-        of_names = said.at(marked(flags(names, n_names), said.name))
+        everyday, names = padded(self.everyday, n_names, 0.0), unique(differing.name)
+        by_name = marked(flags(names, n_names), said.name)
+        of_names = said.at(by_name)
         which = np.searchsorted(names, of_names.name).astype(np.int32)
-        numbered = replace(of_names, name=which)
-        new = everyday.copy()
-        new[names] = _everyday(numbered, len(names))
+        shares = _everyday(replace(of_names, name=which), len(names))
+        used_otherwise = (shares != everyday[names])[which]
+        everyday[names] = shares
         targets = flags(differing.target[differing.target >= 0], n_nodes)
         targets[fresh] = True
-        targets[said.target[marked(new != everyday, said.name)]] = True
+        targets[of_names.target[used_otherwise]] = True
         at = marked(targets, said.target)
-        standing = said.standing.copy()
-        standing[at] = _standing(said.at(at), new, facts)
-        counts = standing != DROPPED
-        links = counts & ~_are_common(said, counts, len(facts.heads))
-        targets[said.target.compress(links != (standing == LINKS))] = True
-        standing = np.where(links, LINKS, np.where(counts, COMMON, DROPPED))
-        standing = standing.astype(np.int8)
-        n_links = np.bincount(said.name.compress(links), minlength=n_names)
-        believed = beliefs(n_links, new)
+        supposed = said.standing.copy()  # that none of these is common
+        supposed[at] = _standing(said.at(at), everyday, facts)
+        counts = supposed != DROPPED
+        n_naming = self._n_naming_after(said, counts, differing)
+        links = counts & ~_are_common(said, n_naming, len(facts.heads))
+        standing = np.add(counts, links, dtype=np.int8)  # DROPPED, COMMON or LINKS
+        touched = targets.copy()
+        touched[said.target[np.flatnonzero(standing != supposed)]] = True
+        n_links = self._n_links_after(said, links, differing)
+        believed = beliefs(n_links, everyday)
         is_other = believed != padded(self.believed, n_names, 0.0)
         of_other = marked(is_other, said.name)
-        targets[said.target[of_other[links[of_other]]]] = True
-        are_made = [(links & (said.kind == kind)).any() for kind in range(len(_KINDS))]
-        strongest = float(self._weight_of_kind().max(initial=0, where=are_made))
-        targets |= strongest != self.strongest
+        touched[said.target[of_other[links[of_other]]]] = True
+        strongest = self._strongest_of(said.kind, links)
+        touched |= strongest != self.strongest
         after = replace(
             self,
             said=replace(said, standing=standing),
-            everyday=new,
+            everyday=everyday,
             believed=believed,
             strongest=strongest,
+            n_links=n_links,
+            n_naming=n_naming,
         )
-        chosen = marked(targets, said.target)
+        chosen = unique(at, marked(touched & ~targets, said.target))
         chosen = chosen[links[chosen]]
         edges = after._edges(said.at(chosen), n_nodes)
-        return after, Relinked((MENTIONS,), targets, edges, ("target",))
+        return after, Relinked((MENTIONS,), touched, edges, ("target",))
+
+    def _n_naming_after(
+        self, said: Said, counts: NDArray[np.bool_], differing: Said
+    ) -> NDArray[np.int32]:
+        """Return `n_naming` where those of what is said count that `counts` marks.
+
+        What is said, and `differing`, have the standing of before.
+        """
+        turned = np.flatnonzero(counts != (said.standing != DROPPED))
+        others, count = said.at(turned), counts[turned]
+        counted_before = differing.standing != DROPPED
+        no_more = differing.at(counted_before & (differing.target >= 0))
+        came, went = others.at(count), no_more.joined(others.at(~count))
+        after = []
+        for n_naming, (kind, _, _) in zip(self.n_naming, _MOST_NAMING, strict=True):
+            named, named_no_more = (
+                some.target[_of_kinds(some, kind)] for some in (came, went)
+            )
+            after.append(recounted(n_naming, named, named_no_more, len(n_naming)))
+        return np.stack(after)
+
+    def _n_links_after(
+        self, said: Said, links: NDArray[np.bool_], differing: Said
+    ) -> NDArray[np.int32]:
+        """Return `n_links` where those of what is said make links that `links` marks.
+
+        What is said, and `differing`, have the standing of before.
+        """
+        turned = np.flatnonzero(links != (said.standing == LINKS))
+        name, link = said.name[turned], links[turned]
+        no_more = differing.name[differing.standing == LINKS]
+        went = np.concatenate([no_more, name[~link]])
+        return recounted(self.n_links, name[link], went, len(self.spelled))
+
+    def _strongest_of(self, kind: NDArray[np.int8], links: NDArray[np.bool_]) -> float:
+        """Return the weight of the kind of link that weighs most, of those made."""
+        weights = self._weight_of_kind()
+        by_weight = np.argsort(-weights).tolist()
+        made = (one for one in by_weight if (links & (kind == one)).any())
+        return float(max(0.0, weights[next(made)])) if links.any() else 0.0
 
     def _read(
         self,
@@ -357,16 +413,28 @@ class Mentions:
         return parts
 
     @classmethod
-    def from_bundle(cls, bundle: Bundle, settings: LinkSettings) -> Mentions:
-        """Open saved mentions."""
+    def from_bundle(
+        cls, bundle: Bundle, settings: LinkSettings, n_nodes: int
+    ) -> Mentions:
+        """Open saved mentions of `n_nodes` nodes."""
+        said = Said(*(bundle.arrays[f"said.{name}"] for name in _SAID_TYPES))
+        spelled = Codes.from_bundle(bundle.sub("spelled"))
+        n_naming = [
+            counted(
+                said.target[(said.standing != DROPPED) & _of_kinds(said, kind)], n_nodes
+            )
+            for kind, _, _ in _MOST_NAMING
+        ]
         return cls(
             names=NodeNames.from_bundle(bundle.sub("names"), settings),
-            said=Said(*(bundle.arrays[f"said.{name}"] for name in _SAID_TYPES)),
-            spelled=Codes.from_bundle(bundle.sub("spelled")),
+            said=said,
+            spelled=spelled,
             headers=Codes.from_bundle(bundle.sub("headers")),
             everyday=bundle.arrays["everyday"],
             believed=bundle.arrays["believed"],
             strongest=bundle.meta["strongest"],
+            n_links=counted(said.name[said.standing == LINKS], len(spelled)),
+            n_naming=np.stack(n_naming),
         )
 
     def _weight_of_kind(self) -> NDArray[np.float32]:
@@ -539,18 +607,14 @@ def _first_of_sources(said: Said, facts: NodeFacts) -> NDArray[np.bool_]:
 
 
 def _are_common(
-    said: Said, counts: NDArray[np.bool_], n_sources: int
+    said: Said, n_naming: NDArray[np.int32], n_sources: int
 ) -> NDArray[np.bool_]:
     """Return which mentions are of what too many sources name, ``(s,)``.
 
-    Those sources are numbered whose mention `counts`.
+    How many name each node is in `n_naming`, ``(2, n)``, by `_MOST_NAMING`.
     """
     are_common = np.zeros(len(said), np.bool_)
-    for kind, share, kinds in (
-        ("text_alias", _COMMON_SHARE, _ALIASES),
-        ("text", _HUB_SHARE, ("text", "inside")),
-    ):
-        n_named = np.bincount(said.target.compress(counts & _of_kinds(said, kind)))
+    for n_named, (_, share, kinds) in zip(n_naming, _MOST_NAMING, strict=True):
         common = np.flatnonzero(n_named > max(_COMMON_LEAST, share * n_sources))
         if len(common):
             are_common |= _of_kinds(said, *kinds) & np.isin(said.target, common)

@@ -21,7 +21,7 @@ from graphret.executors import batched
 from graphret.expansion.frontier import SHARES_NAME
 from graphret.linking.usage import stands_in_sentence
 from graphret.nodes import NodeTable
-from graphret.numeric import flags, marked, padded, unique
+from graphret.numeric import flags, marked, padded, renumbered, unique
 from graphret.sage.belief import beliefs
 from graphret.sage.codes import CodeLists, Codes, counted, recounted
 from graphret.sage.entities import Entities
@@ -180,7 +180,7 @@ class SharedNames:
         chosen = after._touched(self, change, entities, old_entities)
         kept = self.pairs.copy()
         for end in ("low", "high"):
-            kept[end] = change.places[kept[end]]
+            kept[end] = renumbered(kept[end], change.places)
         gone = kept[chosen[kept["name"]]]
         kept = kept[~chosen[kept["name"]]]
         joined_texts = [
@@ -297,10 +297,14 @@ class SharedNames:
         named = np.zeros(len(self.lower), np.int64)
         np.maximum.at(named, self.first_word.compress(joins), n_said.compress(joins))
         everyday = self.lower / np.maximum(self.lower + named, 1)
-        of_name, joining = np.zeros(n), np.flatnonzero(joins)
-        of_name[joining] = everyday[self.first_word[joining]]
-        own = np.where(self.several, 0.0, of_name)
-        is_word = of_name >= _MOSTLY
+        own, is_word, joining = (
+            np.zeros(n),
+            np.zeros(n, np.bool_),
+            np.flatnonzero(joins),
+        )
+        of_joining = everyday[self.first_word[joining]]
+        own[joining] = np.where(self.several[joining], 0.0, of_joining)
+        is_word[joining] = of_joining >= _MOSTLY
         return Sharers(joins, is_rare, leads, is_word, own, (few, many))
 
     def _heads(
