@@ -322,17 +322,18 @@ class Mentions:
 
         What is said, and `differing`, have the standing of before.
         """
-        turned = np.flatnonzero(counts != (said.standing != DROPPED))
-        others, count = said.at(turned), counts[turned]
-        counted_before = differing.standing != DROPPED
-        no_more = differing.at(counted_before & (differing.target >= 0))
-        came, went = others.at(count), no_more.joined(others.at(~count))
-        after = []
+        counted_before = said.standing != DROPPED
+        came = np.flatnonzero(counts & ~counted_before)
+        went = np.flatnonzero(counted_before & ~counts)
+        gone = (differing.standing != DROPPED) & (differing.target >= 0)
+        left, after = np.flatnonzero(gone), []
         for n_naming, (kind, _, _) in zip(self.n_naming, _MOST_NAMING, strict=True):
-            named, named_no_more = (
-                some.target[_of_kinds(some, kind)] for some in (came, went)
+            named, named_no_more, named_by_left = (
+                some.target[at[some.kind[at] == _KINDS.index(kind)]]
+                for some, at in ((said, came), (said, went), (differing, left))
             )
-            after.append(recounted(n_naming, named, named_no_more, len(n_naming)))
+            no_more = np.concatenate([named_no_more, named_by_left])
+            after.append(recounted(n_naming, named, no_more, len(n_naming)))
         return np.stack(after)
 
     def _n_links_after(

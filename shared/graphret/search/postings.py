@@ -70,7 +70,7 @@ class Postings:
         by_list = sp.csr_array((ones, codes, starts), shape=(n_lists, width))
         by_code = by_list.tocsc()
         by_code.sum_duplicates()
-        owners, begins = by_code.indices.astype(np.int32), by_code.indptr
+        owners, begins = by_code.indices.astype(np.int32, copy=False), by_code.indptr
         indexed = Occurrences(owners, by_code.data, begins.astype(np.int64))
         now = np.arange(n_lists, dtype=np.int32)
         return cls(indexed, now, np.zeros(0, np.int64))
