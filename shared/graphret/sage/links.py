@@ -144,6 +144,12 @@ class Said:
         """Return some of the rows."""
         return Said(*(getattr(self, name)[chosen] for name in _SAID_TYPES))
 
+    def named(self, chosen: NDArray[np.int64], kind: str) -> NDArray[np.int32]:
+        """Return what those of some rows name that are of a kind."""
+        of_kind = chosen[self.kind[chosen] == _KINDS.index(kind)]
+        named: NDArray[np.int32] = self.target[of_kind]
+        return named
+
     def spliced(self, splice: Splice, others: Said) -> Said:
         """Return these rows and others in the order of a splice."""
         return Said(
@@ -325,14 +331,11 @@ class Mentions:
         counted_before = said.standing != DROPPED
         came = np.flatnonzero(counts & ~counted_before)
         went = np.flatnonzero(counted_before & ~counts)
-        gone = (differing.standing != DROPPED) & (differing.target >= 0)
-        left, after = np.flatnonzero(gone), []
+        left = np.flatnonzero((differing.standing != DROPPED) & (differing.target >= 0))
+        after = []
         for n_naming, (kind, _, _) in zip(self.n_naming, _MOST_NAMING, strict=True):
-            named, named_no_more, named_by_left = (
-                some.target[at[some.kind[at] == _KINDS.index(kind)]]
-                for some, at in ((said, came), (said, went), (differing, left))
-            )
-            no_more = np.concatenate([named_no_more, named_by_left])
+            named, no_more = said.named(came, kind), said.named(went, kind)
+            no_more = np.concatenate([no_more, differing.named(left, kind)])
             after.append(recounted(n_naming, named, no_more, len(n_naming)))
         return np.stack(after)
 
@@ -420,11 +423,9 @@ class Mentions:
         """Open saved mentions of `n_nodes` nodes."""
         said = Said(*(bundle.arrays[f"said.{name}"] for name in _SAID_TYPES))
         spelled = Codes.from_bundle(bundle.sub("spelled"))
+        count = np.flatnonzero(said.standing != DROPPED)
         n_naming = [
-            counted(
-                said.target[(said.standing != DROPPED) & _of_kinds(said, kind)], n_nodes
-            )
-            for kind, _, _ in _MOST_NAMING
+            counted(said.named(count, kind), n_nodes) for kind, _, _ in _MOST_NAMING
         ]
         return cls(
             names=NodeNames.from_bundle(bundle.sub("names"), settings),

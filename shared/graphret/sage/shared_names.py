@@ -297,11 +297,8 @@ class SharedNames:
         named = np.zeros(len(self.lower), np.int64)
         np.maximum.at(named, self.first_word.compress(joins), n_said.compress(joins))
         everyday = self.lower / np.maximum(self.lower + named, 1)
-        own, is_word, joining = (
-            np.zeros(n),
-            np.zeros(n, np.bool_),
-            np.flatnonzero(joins),
-        )
+        own, is_word = np.zeros(n), np.zeros(n, np.bool_)
+        joining = np.flatnonzero(joins)
         of_joining = everyday[self.first_word[joining]]
         own[joining] = np.where(self.several[joining], 0.0, of_joining)
         is_word[joining] = of_joining >= _MOSTLY
